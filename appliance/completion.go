@@ -1,0 +1,65 @@
+package appliance
+
+import "time"
+
+// FinishReason tells why a completion ended.
+type FinishReason string
+
+// The finish reasons of the contract.
+const (
+	FinishStop   FinishReason = "stop"
+	FinishLength FinishReason = "length"
+)
+
+// Token is one generated token that counts in completion_tokens.
+type Token struct {
+	ID      int32
+	Text    string  // this token's share of the text as rendered, may be empty
+	Logprob float64 // natural log, finite, ≤ 0, of the model's own distribution
+	Top     []Alternative
+	Offset  int // byte offset of the token's text in the completion
+}
+
+// Alternative is one of the most likely tokens at a step.
+type Alternative struct {
+	ID      int32
+	Text    string
+	Logprob float64
+}
+
+// Chunk is a piece of a completion, released as soon as no stop string can take
+// it back. Text is valid UTF-8. Tokens are the tokens decided since the last
+// chunk. Finish is set on the last chunk alone, which may have no text.
+type Chunk struct {
+	Text   string
+	Tokens []Token
+	Finish FinishReason
+}
+
+// Usage counts tokens. Cached prompt tokens are part of PromptTokens.
+type Usage struct {
+	PromptTokens     int
+	CompletionTokens int
+	CachedTokens     int
+}
+
+// Timings are wall-clock durations of the phases of one request.
+type Timings struct {
+	Queue, Prefill, Decode time.Duration
+	FirstToken             time.Duration // from arrival to the first token
+}
+
+// Result is a finished completion.
+type Result struct {
+	ID       string
+	Created  time.Time
+	Model    string
+	Text     string
+	Tokens   []Token
+	Finish   FinishReason
+	Usage    Usage
+	Timings  Timings
+	Params   []Param
+	Seed     int64
+	Warnings []string // such as "the prompt ends in a space"
+}

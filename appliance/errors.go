@@ -1,0 +1,50 @@
+package appliance
+
+import "fmt"
+
+// Code names a kind of failure; web maps it to a status, cmd to an exit code.
+type Code string
+
+// The codes users may meet.
+const (
+	CodeInvalid          Code = "invalid_value"
+	CodeInvalidType      Code = "invalid_type"
+	CodeInvalidJSON      Code = "invalid_json"
+	CodeInvalidUTF8      Code = "invalid_utf8"
+	CodeDuplicateKey     Code = "duplicate_key"
+	CodeMissing          Code = "missing_parameter"
+	CodeEmptyPrompt      Code = "empty_prompt"
+	CodeContextLength    Code = "context_length_exceeded"
+	CodeUnsupportedMedia Code = "unsupported_media"
+	CodeMediaTooLarge    Code = "media_too_large"
+	CodeImageTooLarge    Code = "image_too_large"
+	CodeBodyTooLarge     Code = "body_too_large"
+	CodeNotFound         Code = "not_found"
+	CodeMethod           Code = "method_not_allowed"
+	CodeForbiddenHost    Code = "forbidden_host"
+	CodeForbiddenOrigin  Code = "forbidden_origin"
+	CodeUnauthorized     Code = "invalid_api_key"
+	CodeQueueFull        Code = "queue_full"
+	CodeNoModel          Code = "no_model"
+	CodeLoading          Code = "model_loading"
+	CodeModelFile        Code = "invalid_model_file"
+	CodeOutOfMemory      Code = "out_of_memory"
+	CodeCancelled        Code = "cancelled"
+	CodeShutdown         Code = "shutting_down"
+	CodeInternal         Code = "internal_error"
+)
+
+// Error is a failure that may be shown to the user as it is. Anything else is
+// internal: it is logged with the request id and shown as CodeInternal.
+type Error struct {
+	Code    Code
+	Message string
+	Param   string // the field at fault, such as "stop[1]"; may be empty
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Errorf makes an Error about a field.
+func Errorf(code Code, param, format string, args ...any) *Error {
+	return &Error{Code: code, Param: param, Message: fmt.Sprintf(format, args...)}
+}

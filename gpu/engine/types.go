@@ -1,0 +1,49 @@
+package engine
+
+import "ganglion/gpu/ops"
+
+// Row is one token to run: it is appended to its slot's sequence.
+type Row struct {
+	Slot  int
+	Token int32
+	Want  bool     // a head is wanted for this row
+	Read  ops.Want // what to read back, when wanted
+}
+
+// Head is what came back for one wanted row.
+type Head = ops.Head
+
+// Info describes a loaded model and where it runs.
+type Info struct {
+	Name         string // general.name or the file's base name
+	Path         string // file it was loaded from
+	Architecture string // GGUF general.architecture
+	Quantization string // most common weight type, such as "Q4_K"
+	Parameters   int64  // number of weights
+	Hash         string // SHA-256 of header and size, "sha256:…", tells files apart
+	FileBytes    int64
+
+	Vocab        int
+	Context      int // positions per sequence as loaded
+	TrainContext int // GGUF <arch>.context_length
+	Slots        int // sequences at once
+	MaxRows      int // rows per batch
+
+	Backend  string // "cpu", "ref", …
+	Device   string
+	Numerics string // "exact" or "fast"
+	KV       string // "f16", "f32"
+	Kernels  string // kernel-set version
+	Threads  int
+
+	WeightBytes, KVBytes, ScratchBytes int64
+
+	// Sampling holds the file's default sampling values (general.sampling.*).
+	Sampling Defaults
+}
+
+// Defaults are sampling values a model file suggests; nil means it has none.
+type Defaults struct {
+	Temperature, TopP, MinP *float64
+	TopK                    *int64
+}

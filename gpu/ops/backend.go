@@ -1,0 +1,123 @@
+package ops
+
+import (
+	"context"
+	"errors"
+)
+
+// Numerics is the promise a runtime keeps about its arithmetic.
+type Numerics uint8
+
+const (
+	// Fast is free in its arithmetic but independent of batch neighbours, cache
+	// state and chunking on one device.
+	Fast Numerics = iota
+	// Exact is float32 with the fixed reduction orders of gpu/DESIGN.md: the same
+	// bits on every backend.
+	Exact
+)
+
+func (n Numerics) String() string {
+	if n == Exact {
+		return "exact"
+	}
+	return "fast"
+}
+
+// KVType is the element type of KV caches.
+type KVType uint8
+
+const (
+	// KVF16 keeps keys and values as IEEE halves, rounded to nearest even.
+	KVF16 KVType = iota
+	// KVF32 keeps them as they are.
+	KVF32
+)
+
+// Bytes is the size of one cached element.
+func (k KVType) Bytes() int {
+	if k == KVF32 {
+		return 4
+	}
+	return 2
+}
+
+func (k KVType) String() string {
+	if k == KVF32 {
+		return "f32"
+	}
+	return "f16"
+}
+
+// Options fixes what a runtime allocates. All fields must be set.
+type Options struct {
+	Slots    int // sequences held at once
+	Context  int // positions per sequence
+	MaxRows  int // largest batch in rows
+	Numerics Numerics
+	KV       KVType
+	Threads  int // CPU threads; GPU backends ignore it
+}
+
+// Sentinels a caller may ask for with errors.Is.
+var (
+	ErrUnsupported = errors.New("ops: unsupported by this backend")
+	ErrOutOfMemory = errors.New("ops: out of device memory")
+	ErrDeviceLost  = errors.New("ops: device lost")
+	ErrClosed      = errors.New("ops: closed")
+)
+
+// Caps states what a backend can do beyond the plain operations.
+type Caps struct {
+	Device   string // hardware, as shown to people
+	Exact    bool   // Numerics Exact is available
+	Fused    []string
+	MaxRange int64 // largest weight window in bytes; 0 = no limit
+}
+
+// Backend is the code that runs plans on one device. Methods are safe for
+// concurrent use; a backend is closed after its runtimes.
+type Backend interface {
+	Name() string
+	Caps() Caps
+	// Load uploads or repacks the plan's weights and allocates KV caches and
+	// state for o.Slots sequences. It reports progress in bytes of weights done
+	// (progress may be nil) and stops when ctx is done.
+	Load(ctx context.Context, p *Plan, o Options, progress func(done, total int64)) (Runtime, error)
+	Close() error
+}
+
+// Runtime is a loaded plan: weights, caches and state on a device. A runtime and
+// its programs belong to one goroutine at a time.
+type Runtime interface {
+	// Compile prepares a program for batches of up to rows rows and outs outputs.
+	Compile(s Shape) (Program, error)
+	// SaveState copies the recurrent state of a slot; nil when the plan has none.
+	SaveState(slot int) ([]float32, error)
+	// LoadState puts a saved state back; nil sets the state of position 0.
+	LoadState(slot int, state []float32) error
+	// Memory tells what was allocated.
+	Memory() Memory
+	Close() error
+}
+
+// Shape is the bucket a program is compiled for.
+type Shape struct {
+	Rows int
+	Outs int
+}
+
+// Program is a plan compiled for a shape. Run executes one batch and fills r; it
+// returns an error that wraps ErrDeviceLost, ErrOutOfMemory or ErrClosed where a
+// caller can act on it, and an error when a logit is not finite.
+type Program interface {
+	Run(b *Batch, r *Result) error
+	Close() error
+}
+
+// Memory is what a runtime holds, in bytes.
+type Memory struct {
+	Weights int64 // repacked or uploaded, beside the mapping of the file
+	KV      int64 // caches and recurrent state
+	Scratch int64 // activations
+}

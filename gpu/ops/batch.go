@@ -1,0 +1,80 @@
+package ops
+
+import "fmt"
+
+// Batch is the parameter buffer of one submission: everything that changes from
+// step to step. Rows of one sequence stand together in ascending positions
+// without a gap; a sequence's earlier positions must already be in its slot.
+type Batch struct {
+	Tokens []int32 // [rows] token ids; -1 where Embeds gives the row
+	Pos    []int32 // [rows] absolute positions in the sequence
+	Slot   []int32 // [rows] the slot that holds the sequence
+	Outs   []int32 // [outs] rows whose logits are wanted, ascending
+	Want   []Want  // [outs] what to read back of each
+
+	// Embeds, when not nil, holds [rows, Plan.Embed] input embeddings; it is read
+	// for rows whose token is -1 (pictures and sound).
+	Embeds []float32
+}
+
+// Check reports the first violation of the batch's rules.
+func (b *Batch) Check(p *Plan, o Options) error {
+	rows := len(b.Tokens)
+	if rows == 0 || rows > o.MaxRows || len(b.Pos) != rows || len(b.Slot) != rows || len(b.Want) != len(b.Outs) {
+		return fmt.Errorf("ops: batch: %d tokens, %d positions, %d slots, %d outputs, %d wants (at most %d rows)",
+			rows, len(b.Pos), len(b.Slot), len(b.Outs), len(b.Want), o.MaxRows)
+	}
+	for r := range rows {
+		switch {
+		case b.Tokens[r] >= int32(p.Vocab) || b.Tokens[r] < -1 || (b.Tokens[r] == -1 && len(b.Embeds) < (r+1)*p.Embed):
+			return fmt.Errorf("ops: batch: row %d: token %d outside the vocabulary of %d", r, b.Tokens[r], p.Vocab)
+		case b.Slot[r] < 0 || int(b.Slot[r]) >= o.Slots:
+			return fmt.Errorf("ops: batch: row %d: slot %d of %d", r, b.Slot[r], o.Slots)
+		case b.Pos[r] < 0 || int(b.Pos[r]) >= o.Context:
+			return fmt.Errorf("ops: batch: row %d: position %d outside the context of %d", r, b.Pos[r], o.Context)
+		case r > 0 && b.Slot[r] == b.Slot[r-1] && b.Pos[r] != b.Pos[r-1]+1:
+			return fmt.Errorf("ops: batch: row %d: position %d after %d in slot %d", r, b.Pos[r], b.Pos[r-1], b.Slot[r])
+		}
+	}
+	for i, r := range b.Outs {
+		if r < 0 || int(r) >= rows || (i > 0 && r <= b.Outs[i-1]) {
+			return fmt.Errorf("ops: batch: output %d names row %d of %d", i, r, rows)
+		}
+	}
+	return nil
+}
+
+// WantKind says how much of an output row is read back.
+type WantKind uint8
+
+const (
+	// WantBest reads back the best token, its logit and the log-sum-exp.
+	WantBest WantKind = iota
+	// WantTop reads back the best K tokens as well, best first, ties by lower id.
+	WantTop
+	// WantRow reads back the whole row of logits as well.
+	WantRow
+)
+
+// Want is what one output row must give back: no more is read.
+type Want struct {
+	Kind WantKind
+	K    int // for WantTop
+}
+
+// Head is what came back for one output row. The slices belong to the program
+// and are valid until its next run.
+type Head struct {
+	Best      int32   // token with the largest logit, ties to the lowest id
+	Max       float32 // its logit
+	LogSumExp float32 // natural log of the sum of exp(logit) over the vocabulary
+
+	IDs    []int32   // WantTop: K ids, best first
+	Logits []float32 // WantTop: their logits
+	Row    []float32 // WantRow: [Vocab]
+}
+
+// Result receives the heads of one run; it is reused from run to run.
+type Result struct {
+	Heads []Head
+}

@@ -1,0 +1,349 @@
+package ops
+
+import "fmt"
+
+// Op is one operation of a plan. The set is closed: a backend switches over the
+// concrete types and refuses what it does not know with ErrUnsupported.
+type Op interface {
+	// Name is the operation's kernel name, such as "matmul".
+	Name() string
+	// Reads and Writes list the activation views the operation touches.
+	Reads() []View
+	Writes() []View
+
+	check(p *Plan) error
+}
+
+// Act is an activation function.
+type Act uint8
+
+// The activation functions. GELU is the tanh form, GELUErf the exact one,
+// GELUQuick x·σ(1.702x).
+const (
+	Identity Act = iota
+	SiLU
+	GELU
+	GELUErf
+	GELUQuick
+	ReLU
+	ReLU2
+	Sigmoid
+	Tanh
+	Softplus
+	Exponential
+)
+
+// Embed reads rows of a table: out = Table[token] × Scale. With ByPosition the
+// row is the position instead (learned positions). Rows whose token is -1 come
+// from Batch.Embeds, unscaled.
+type Embed struct {
+	Table      *Weight // [vocab, width]
+	Scale      float32
+	ByPosition bool
+	Out        View
+}
+
+// Rows picks the output rows: out[i] = in[Batch.Outs[i]].
+type Rows struct{ In, Out View }
+
+// MatMul is out = W·in + Bias for every row.
+type MatMul struct {
+	W    *Weight // [out, in]
+	Bias *Weight // [out], optional
+	In   View
+	Out  View
+}
+
+// RMSNorm is x / sqrt(mean(x²)+Eps) · W over groups of Group columns (0: the
+// whole view). W has Group elements, or one per column, or is nil.
+type RMSNorm struct {
+	W     *Weight
+	Eps   float32
+	Group int
+	In    View
+	Out   View
+}
+
+// LayerNorm is (x − mean)/sqrt(var+Eps) · W + Bias over groups of Group columns.
+type LayerNorm struct {
+	W, Bias *Weight
+	Eps     float32
+	Group   int
+	In      View
+	Out     View
+}
+
+// L2Norm is x / sqrt(Σx² + Eps) over groups of Group columns.
+type L2Norm struct {
+	Eps   float32
+	Group int
+	In    View
+	Out   View
+}
+
+// Binary combines two views of equal width, or repeats B over A's columns when B
+// is narrower and divides it.
+type Binary struct {
+	Kind BinaryKind
+	A, B View
+	Out  View
+}
+
+// BinaryKind is the arithmetic of a Binary.
+type BinaryKind uint8
+
+// The kinds of Binary.
+const (
+	AddKind BinaryKind = iota
+	MulKind
+)
+
+// AddVec adds (or, with Mul, multiplies) a weight vector to every row; the vector
+// repeats over the columns when it is narrower (one scale per head, say).
+type AddVec struct {
+	W   *Weight
+	Mul bool
+	In  View
+	Out View
+}
+
+// Scale is out = in × Factor + Offset, clamped to ±Clamp when Clamp > 0.
+type Scale struct {
+	Factor, Offset, Clamp float32
+	In, Out               View
+}
+
+// Unary applies an activation function.
+type Unary struct {
+	Act     Act
+	In, Out View
+}
+
+// GLU is act(gate) · (up + UpOffset). Limit > 0 clamps the gate from above and
+// up to ±Limit first; Alpha > 0 replaces act by gate·σ(Alpha·gate) (gpt-oss).
+type GLU struct {
+	Act           Act
+	Limit, Alpha  float32
+	UpOffset      float32
+	Gate, Up, Out View
+}
+
+// Softcap is Cap·tanh(x/Cap).
+type Softcap struct {
+	Cap     float32
+	In, Out View
+}
+
+// PosScale multiplies row r by ln(⌊(Pos+Offset)/Floor⌋+1)·Scale + 1, the
+// position-dependent attention temperature of mistral3 and llama4.
+type PosScale struct {
+	Floor   float32
+	Offset  float32
+	Scale   float32
+	In, Out View
+}
+
+// RoPE rotates the first NRot columns of every head by the table's angle for the
+// row's position. NeoX rotates (i, i+NRot/2), otherwise pairs (2i, 2i+1).
+type RoPE struct {
+	Table   int // index into Plan.Tables
+	HeadDim int
+	Start   int // first rotated column of a head
+	NeoX    bool
+	In, Out View
+}
+
+// KVStore writes the rows' keys and values into a cache at their positions.
+type KVStore struct {
+	Cache int
+	K, V  View
+}
+
+// Attention is softmax(Scale·q·kᵀ)·v over the row's own sequence, positions
+// (Pos−Window, Pos]. Query head h reads KV head h / (Heads/KVHeads).
+type Attention struct {
+	Cache   int
+	Heads   int
+	Scale   float32
+	Window  int     // 0 = every earlier position
+	Softcap float32 // on scores, 0 = none
+	Sinks   *Weight // [heads] extra logits of the softmax denominator, optional
+	ALiBi   float32 // largest bias of ALiBi (max_alibi_bias), 0 = none
+	Q, Out  View
+}
+
+// RouteKind says how router logits become probabilities.
+type RouteKind uint8
+
+// The gating functions of engine-spec "MoE".
+const (
+	RouteSoftmax RouteKind = iota
+	RouteSigmoid
+	RouteRaw // softmax over the chosen logits
+	RouteSqrtSoftplus
+)
+
+// Route chooses TopK experts per row. Bias is added for choosing only. Groups > 1
+// keeps the GroupsUsed groups with the best sum of their best two. Norm divides by
+// the sum (at least 6.103515625e-5); Scale multiplies afterwards. Equal
+// probabilities go to the lower expert.
+type Route struct {
+	Kind               RouteKind
+	Bias               *Weight
+	TopK               int
+	Groups, GroupsUsed int
+	Norm               bool
+	Scale              float32
+	In                 View // [experts] logits
+	IDs                View // [TopK] I32
+	Weights            View // [TopK]
+}
+
+// ExpertMatMul multiplies by the chosen experts' matrices:
+// out[k] = W[IDs[k]]·in[k] + Bias[IDs[k]]. When In is one row wide (W.Cols) every
+// expert reads the same input, otherwise In holds TopK inputs side by side.
+type ExpertMatMul struct {
+	W    *Weight // [experts, out, in]
+	Bias *Weight // [experts, out], optional
+	IDs  View
+	In   View
+	Out  View // [TopK·out]
+}
+
+// ExpertSum adds the experts' outputs in list order: out = Σ_k Weights[k]·in[k].
+// PerExpert, optional, multiplies each by the expert's own scale.
+type ExpertSum struct {
+	IDs       View
+	Weights   View
+	PerExpert *Weight // [experts]
+	In        View    // [TopK·width]
+	Out       View
+}
+
+// ShortConv is a causal depthwise convolution over time with kernel width K: the
+// state holds the last K−1 inputs. out = act(Σ_j W[c][j]·x[t−K+1+j] + Bias[c]).
+type ShortConv struct {
+	W     *Weight // [channels, K]
+	Bias  *Weight // [channels], optional
+	Act   Act
+	State int // (K−1)·channels floats
+	In    View
+	Out   View
+}
+
+// Mamba1 is the selective scan of Mamba: for each channel c and state n,
+// h = exp(dt·A[c][n])·h + dt·B[n]·x, y = Σ_n C[n]·h + D[c]·x.
+type Mamba1 struct {
+	A, D  *Weight // A: [channels, N] (negative), D: [channels]
+	N     int
+	State int  // channels·N
+	X, Dt View // [channels]; dt after softplus
+	B, C  View // [N]
+	Out   View
+}
+
+// Mamba2 is the scalar-decay form: per head h (P channels) and group g,
+// M = exp(dt·A[h])·M + dt·x·Bᵀ, y = M·C + D[h]·x.
+type Mamba2 struct {
+	A, D             *Weight // [heads]
+	Heads, Groups, N int
+	State            int  // heads·P·N
+	X                View // [heads·P]
+	Dt               View // [heads] after softplus
+	B, C             View // [groups·N]
+	Out              View
+}
+
+// GatedDelta is one step of Gated DeltaNet per head: M = e^g·M,
+// δ = β(v − Mᵀk), M += k·δᵀ, o = Mᵀq·Scale. V head h reads K head h mod KHeads.
+type GatedDelta struct {
+	KHeads, VHeads, Dim int
+	Scale               float32
+	State               int  // VHeads·Dim·Dim
+	Q, K                View // [KHeads·Dim]
+	V                   View // [VHeads·Dim]
+	Gate, Beta          View // [VHeads]
+	Out                 View
+}
+
+func (o *Embed) Name() string        { return "embed" }
+func (o *Rows) Name() string         { return "rows" }
+func (o *MatMul) Name() string       { return "matmul" }
+func (o *RMSNorm) Name() string      { return "rmsnorm" }
+func (o *LayerNorm) Name() string    { return "layernorm" }
+func (o *L2Norm) Name() string       { return "l2norm" }
+func (o *Binary) Name() string       { return "binary" }
+func (o *AddVec) Name() string       { return "addvec" }
+func (o *Scale) Name() string        { return "scale" }
+func (o *Unary) Name() string        { return "unary" }
+func (o *GLU) Name() string          { return "glu" }
+func (o *Softcap) Name() string      { return "softcap" }
+func (o *PosScale) Name() string     { return "posscale" }
+func (o *RoPE) Name() string         { return "rope" }
+func (o *KVStore) Name() string      { return "kvstore" }
+func (o *Attention) Name() string    { return "attention" }
+func (o *Route) Name() string        { return "route" }
+func (o *ExpertMatMul) Name() string { return "expertmatmul" }
+func (o *ExpertSum) Name() string    { return "expertsum" }
+func (o *ShortConv) Name() string    { return "shortconv" }
+func (o *Mamba1) Name() string       { return "mamba1" }
+func (o *Mamba2) Name() string       { return "mamba2" }
+func (o *GatedDelta) Name() string   { return "gateddelta" }
+
+func (o *Embed) Reads() []View        { return nil }
+func (o *Embed) Writes() []View       { return []View{o.Out} }
+func (o *Rows) Reads() []View         { return []View{o.In} }
+func (o *Rows) Writes() []View        { return []View{o.Out} }
+func (o *MatMul) Reads() []View       { return []View{o.In} }
+func (o *MatMul) Writes() []View      { return []View{o.Out} }
+func (o *RMSNorm) Reads() []View      { return []View{o.In} }
+func (o *RMSNorm) Writes() []View     { return []View{o.Out} }
+func (o *LayerNorm) Reads() []View    { return []View{o.In} }
+func (o *LayerNorm) Writes() []View   { return []View{o.Out} }
+func (o *L2Norm) Reads() []View       { return []View{o.In} }
+func (o *L2Norm) Writes() []View      { return []View{o.Out} }
+func (o *Binary) Reads() []View       { return []View{o.A, o.B} }
+func (o *Binary) Writes() []View      { return []View{o.Out} }
+func (o *AddVec) Reads() []View       { return []View{o.In} }
+func (o *AddVec) Writes() []View      { return []View{o.Out} }
+func (o *Scale) Reads() []View        { return []View{o.In} }
+func (o *Scale) Writes() []View       { return []View{o.Out} }
+func (o *Unary) Reads() []View        { return []View{o.In} }
+func (o *Unary) Writes() []View       { return []View{o.Out} }
+func (o *GLU) Reads() []View          { return []View{o.Gate, o.Up} }
+func (o *GLU) Writes() []View         { return []View{o.Out} }
+func (o *Softcap) Reads() []View      { return []View{o.In} }
+func (o *Softcap) Writes() []View     { return []View{o.Out} }
+func (o *PosScale) Reads() []View     { return []View{o.In} }
+func (o *PosScale) Writes() []View    { return []View{o.Out} }
+func (o *RoPE) Reads() []View         { return []View{o.In} }
+func (o *RoPE) Writes() []View        { return []View{o.Out} }
+func (o *KVStore) Reads() []View      { return []View{o.K, o.V} }
+func (o *KVStore) Writes() []View     { return nil }
+func (o *Attention) Reads() []View    { return []View{o.Q} }
+func (o *Attention) Writes() []View   { return []View{o.Out} }
+func (o *Route) Reads() []View        { return []View{o.In} }
+func (o *Route) Writes() []View       { return []View{o.IDs, o.Weights} }
+func (o *ExpertMatMul) Reads() []View { return []View{o.IDs, o.In} }
+func (o *ExpertMatMul) Writes() []View {
+	return []View{o.Out}
+}
+func (o *ExpertSum) Reads() []View  { return []View{o.IDs, o.Weights, o.In} }
+func (o *ExpertSum) Writes() []View { return []View{o.Out} }
+func (o *ShortConv) Reads() []View  { return []View{o.In} }
+func (o *ShortConv) Writes() []View { return []View{o.Out} }
+func (o *Mamba1) Reads() []View     { return []View{o.X, o.Dt, o.B, o.C} }
+func (o *Mamba1) Writes() []View    { return []View{o.Out} }
+func (o *Mamba2) Reads() []View     { return []View{o.X, o.Dt, o.B, o.C} }
+func (o *Mamba2) Writes() []View    { return []View{o.Out} }
+func (o *GatedDelta) Reads() []View {
+	return []View{o.Q, o.K, o.V, o.Gate, o.Beta}
+}
+func (o *GatedDelta) Writes() []View { return []View{o.Out} }
+
+func width(what string, got, want int) error {
+	if got != want {
+		return fmt.Errorf("%s is %d wide, want %d", what, got, want)
+	}
+	return nil
+}

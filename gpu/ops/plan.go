@@ -1,0 +1,183 @@
+package ops
+
+import (
+	"errors"
+	"fmt"
+
+	"ganglion/gpu/tensor"
+)
+
+// Buf names an activation buffer of a plan: an index into Plan.Buffers.
+type Buf int32
+
+// RowSet says how many rows an activation buffer has.
+type RowSet uint8
+
+const (
+	// PerRow buffers have one row per row of the batch.
+	PerRow RowSet = iota
+	// PerOut buffers have one row per output row of the batch (Batch.Outs).
+	PerOut
+)
+
+// Elem is the element type of an activation buffer.
+type Elem uint8
+
+const (
+	// F32 activations are 32-bit floats.
+	F32 Elem = iota
+	// I32 buffers hold indices (the experts a router chose).
+	I32
+)
+
+// Buffer describes one activation buffer: [rows, Width] elements, row-major.
+type Buffer struct {
+	Name  string
+	Width int
+	Rows  RowSet
+	Elem  Elem
+}
+
+// View is a column range of a buffer: columns [Off, Off+Width) of every row.
+// Splitting a fused projection is therefore free.
+type View struct {
+	Buf   Buf
+	Off   int
+	Width int
+}
+
+// Cols returns the sub-range [off, off+width) of the view's own columns.
+func (v View) Cols(off, width int) View {
+	return View{Buf: v.Buf, Off: v.Off + off, Width: width}
+}
+
+// Weight is a tensor of the model file. Data is the file's own bytes (usually a
+// read-only mapping) in the block format of Type, row after row; it must stay
+// valid until the Runtime that loaded it is closed.
+type Weight struct {
+	Name    string
+	Type    tensor.Type
+	Cols    int // length of one row, GGUF Dims[0]
+	Rows    int // rows of one matrix; 1 for a vector
+	Experts int // matrices in the stack; 1 for a plain matrix
+	Data    []byte
+}
+
+// Cache describes one layer's KV cache. Layers that share a cache refer to the
+// same index, and widths may differ from layer to layer. Position p of a
+// sequence lives in cell p mod Cells(context, maxRows).
+type Cache struct {
+	Name     string
+	KVHeads  int
+	KeyDim   int // width of one key head
+	ValueDim int // width of one value head
+	Window   int // sliding window in positions, the token itself included; 0 = all
+}
+
+// State describes recurrent state kept per sequence: Floats float32 values, zero
+// at position 0.
+type State struct {
+	Name   string
+	Floats int
+}
+
+// Plan is one architecture's forward pass with its weights. It is built once by
+// gpu/model, checked by Validate, and never changed afterwards.
+type Plan struct {
+	Name    string
+	Vocab   int // columns of Logits
+	Embed   int // width of the residual stream; the row width of Batch.Embeds
+	Context int // positions the model was trained for (GGUF context_length)
+
+	Weights []*Weight
+	Buffers []Buffer
+	Caches  []Cache
+	States  []State
+	Tables  []*RoPETable
+	Ops     []Op
+
+	// Logits is the [outs, Vocab] buffer that a run reads back from.
+	Logits View
+}
+
+// ErrPlan is wrapped by every error of Plan.Validate.
+var ErrPlan = errors.New("ops: invalid plan")
+
+// Validate checks that each operation's operands exist, have fitting widths and
+// row sets, and are written before they are read.
+func (p *Plan) Validate() error {
+	written := make([]bool, len(p.Buffers))
+	for i, op := range p.Ops {
+		if err := p.checkOp(op, written); err != nil {
+			return fmt.Errorf("%w: %s: operation %d (%s): %w", ErrPlan, p.Name, i, op.Name(), err)
+		}
+	}
+	if err := p.checkView(p.Logits); err != nil {
+		return fmt.Errorf("%w: %s: logits: %w", ErrPlan, p.Name, err)
+	}
+	if b := p.Buffers[p.Logits.Buf]; b.Rows != PerOut || p.Logits.Width != p.Vocab || !written[p.Logits.Buf] {
+		return fmt.Errorf("%w: %s: logits must be a written per-output buffer of width %d", ErrPlan, p.Name, p.Vocab)
+	}
+	return nil
+}
+
+func (p *Plan) checkOp(op Op, written []bool) error {
+	for _, v := range op.Reads() {
+		if err := p.checkView(v); err != nil {
+			return err
+		}
+		if !written[v.Buf] {
+			return fmt.Errorf("reads buffer %q before it is written", p.Buffers[v.Buf].Name)
+		}
+	}
+	for _, v := range op.Writes() {
+		if err := p.checkView(v); err != nil {
+			return err
+		}
+		written[v.Buf] = true
+	}
+	return op.check(p)
+}
+
+func (p *Plan) checkView(v View) error {
+	if v.Buf < 0 || int(v.Buf) >= len(p.Buffers) {
+		return fmt.Errorf("buffer %d does not exist", v.Buf)
+	}
+	if v.Off < 0 || v.Width <= 0 || v.Off+v.Width > p.Buffers[v.Buf].Width {
+		return fmt.Errorf("columns [%d,%d) outside buffer %q of width %d",
+			v.Off, v.Off+v.Width, p.Buffers[v.Buf].Name, p.Buffers[v.Buf].Width)
+	}
+	return nil
+}
+
+// Cells returns how many positions of a sequence a cache must hold: all of the
+// context, or for a sliding window what one batch can still look back on.
+func (c Cache) Cells(context, maxRows int) int {
+	if c.Window <= 0 {
+		return context
+	}
+	return min(context, c.Window+maxRows)
+}
+
+// KVBytes is the one function that computes the size of KV caches and recurrent
+// state; backends allocate by it and forecasts use it.
+func (p *Plan) KVBytes(o Options) int64 {
+	var n int64
+	for _, c := range p.Caches {
+		cell := int64(c.KVHeads) * int64(c.KeyDim+c.ValueDim) * int64(o.KV.Bytes())
+		n += cell * int64(c.Cells(o.Context, o.MaxRows)) * int64(o.Slots)
+	}
+	for _, s := range p.States {
+		n += int64(s.Floats) * 4 * int64(o.Slots)
+	}
+	return n
+}
+
+// WeightBytes is the size of all weights as they stand in the file.
+func (p *Plan) WeightBytes() int64 {
+	var n int64
+	for _, w := range p.Weights {
+		n += int64(len(w.Data))
+	}
+	return n
+}
