@@ -1,0 +1,283 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"ganglion/gpu/gguf"
+	"ganglion/gpu/kvcache"
+	"ganglion/gpu/model"
+	"ganglion/gpu/ops"
+	"ganglion/gpu/tokenizer"
+)
+
+// KernelSet names the set of kernels and reduction orders; it is part of every
+// record, for a logged answer replays to the same bytes only on the same set.
+const KernelSet = "1"
+
+// Config says what to load and how to run it. Zero values of Context, Slots,
+// MaxRows and Threads take the defaults below.
+type Config struct {
+	Path         string // model file
+	Offset, Size int64  // the file inside another one (an appended model); Size 0 = all of Path
+	Backend      ops.Backend
+	Numerics     ops.Numerics
+	KV           *ops.KVType // nil: f32 in exact mode, f16 in fast mode
+	Context      int         // default min(trained, 4096)
+	Slots        int         // default 4
+	MaxRows      int         // default 512
+	Threads      int         // default 1
+	// Available returns the free memory of the machine in bytes, 0 for unknown.
+	Available func() int64
+	Progress  func(done, total int64)
+}
+
+// DefaultContext is the context length when none is asked for.
+const DefaultContext = 4096
+
+// ErrTooLarge is wrapped when the memory forecast exceeds what is free.
+var ErrTooLarge = errors.New("not enough memory")
+
+// Engine is a loaded model. Acquire, Release and Run belong to one goroutine at a
+// time; the other methods may be called from any.
+type Engine struct {
+	file    *gguf.File
+	vocab   *tokenizer.Tokenizer
+	plan    *ops.Plan
+	opts    ops.Options
+	runtime ops.Runtime
+	slots   *kvcache.Slots
+	info    Info
+
+	programs map[ops.Shape]ops.Program
+	batch    ops.Batch
+	result   ops.Result
+	touched  []int // slots of the running batch
+
+	closing sync.Once
+	closed  error
+}
+
+// Open loads a model. Everything that can be refused is refused before weights are
+// read; on error nothing stays open.
+func Open(ctx context.Context, c Config) (*Engine, error) {
+	f, err := openFile(c)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{file: f, programs: make(map[ops.Shape]ops.Program)}
+	if err := e.load(ctx, c); err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func openFile(c Config) (*gguf.File, error) {
+	if c.Size > 0 {
+		return gguf.OpenAt(c.Path, c.Offset, c.Size)
+	}
+	return gguf.Open(c.Path)
+}
+
+func (e *Engine) load(ctx context.Context, c Config) error {
+	var err error
+	if e.vocab, err = tokenizer.New(e.file); err != nil {
+		return err
+	}
+	train, err := trainContext(e.file)
+	if err != nil {
+		return err
+	}
+	e.opts = options(c, train)
+	if e.plan, err = model.New(e.file, model.Options{Context: e.opts.Context}); err != nil {
+		return err
+	}
+	if n := e.vocab.VocabSize(); n > e.plan.Vocab {
+		return fmt.Errorf("engine: the tokenizer has %d tokens, the embedding table %d", n, e.plan.Vocab)
+	}
+	if err := e.forecast(c); err != nil {
+		return err
+	}
+	if e.runtime, err = c.Backend.Load(ctx, e.plan, e.opts, c.Progress); err != nil {
+		return fmt.Errorf("engine: load on %s: %w", c.Backend.Name(), err)
+	}
+	e.slots = kvcache.New(e.plan, e.opts)
+	e.info, err = e.describe(c, train)
+	return err
+}
+
+// options fills the defaults in.
+func options(c Config, train int) ops.Options {
+	o := ops.Options{Slots: c.Slots, Context: c.Context, MaxRows: c.MaxRows, Numerics: c.Numerics, Threads: max(c.Threads, 1)}
+	if o.Context <= 0 {
+		o.Context = min(train, DefaultContext)
+	}
+	if o.Slots <= 0 {
+		o.Slots = 4
+	}
+	if o.MaxRows <= 0 {
+		o.MaxRows = 512
+	}
+	o.MaxRows = min(o.MaxRows, o.Context)
+	o.KV = ops.KVF16
+	if c.Numerics == ops.Exact {
+		o.KV = ops.KVF32
+	}
+	if c.KV != nil {
+		o.KV = *c.KV
+	}
+	return o
+}
+
+func trainContext(f *gguf.File) (int, error) {
+	key := f.Architecture() + ".context_length"
+	n, ok := f.Uint(key)
+	if !ok || n == 0 || n >= 1<<31 {
+		return 0, fmt.Errorf("engine: key %q is missing or out of range", key)
+	}
+	return int(n), nil
+}
+
+// Forecast is what a plan needs in bytes beside the mapping of the file.
+type Forecast struct{ Weights, KV, Scratch int64 }
+
+// Total is the sum.
+func (f Forecast) Total() int64 { return f.Weights + f.KV + f.Scratch }
+
+// NewForecast computes the need of a plan; repacked weights are taken to be as
+// large as the file's.
+func NewForecast(p *ops.Plan, o ops.Options) Forecast {
+	l := ops.NewLayout(p)
+	return Forecast{
+		Weights: p.WeightBytes(),
+		KV:      p.KVBytes(o),
+		Scratch: 4 * (int64(l.RowWidth)*int64(o.MaxRows) + int64(l.OutWidth)*maxOuts),
+	}
+}
+
+func (e *Engine) forecast(c Config) error {
+	if c.Available == nil {
+		return nil
+	}
+	free := c.Available()
+	need := NewForecast(e.plan, e.opts).Total()
+	if free > 0 && need > free {
+		return fmt.Errorf("engine: %w: the model needs %d MiB at context %d with %d slots, %d MiB are free",
+			ErrTooLarge, need>>20, e.opts.Context, e.opts.Slots, free>>20)
+	}
+	return nil
+}
+
+func (e *Engine) describe(c Config, train int) (Info, error) {
+	hash, err := fileHash(c)
+	if err != nil {
+		return Info{}, err
+	}
+	m, caps := e.runtime.Memory(), c.Backend.Caps()
+	info := Info{
+		Name: strings.TrimSuffix(filepath.Base(c.Path), ".gguf"), Path: c.Path, Hash: hash,
+		Architecture: e.file.Architecture(), FileBytes: e.file.Size(),
+		Vocab: e.plan.Vocab, Context: e.opts.Context, TrainContext: train, Slots: e.opts.Slots, MaxRows: e.opts.MaxRows,
+		Backend: c.Backend.Name(), Device: caps.Device, Numerics: e.opts.Numerics.String(), KV: e.opts.KV.String(),
+		Kernels: KernelSet, Threads: e.opts.Threads,
+		WeightBytes: m.Weights, KVBytes: m.KV, ScratchBytes: m.Scratch,
+		Sampling: samplingDefaults(e.file),
+	}
+	info.Quantization, info.Parameters = weightStats(e.file)
+	if name, ok := e.file.String("general.name"); ok && c.Size > 0 && name != "" {
+		info.Name = name
+	}
+	return info, nil
+}
+
+// weightStats counts parameters and finds the type that holds most of the matrix
+// weights beside the embedding.
+func weightStats(f *gguf.File) (string, int64) {
+	var total, most int64
+	best := ""
+	byType := map[string]int64{}
+	for _, t := range f.Tensors() {
+		n := int64(t.Rows()) * int64(t.Cols())
+		total += n
+		if len(t.Dims) < 2 || t.Name == "token_embd.weight" {
+			continue
+		}
+		name := t.Type.String()
+		byType[name] += n
+		if byType[name] > most {
+			most, best = byType[name], name
+		}
+	}
+	return best, total
+}
+
+// fileHash tells model files apart: SHA-256 over the first MiB, which holds the
+// header's metadata, and the size. Hashing gigabytes of weights at every start
+// would cost more than it tells.
+func fileHash(c Config) (string, error) {
+	f, err := os.Open(c.Path)
+	if err != nil {
+		return "", fmt.Errorf("engine: %w", err)
+	}
+	defer f.Close()
+	size := c.Size
+	if size == 0 {
+		st, err := f.Stat()
+		if err != nil {
+			return "", fmt.Errorf("engine: %w", err)
+		}
+		size = st.Size()
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(f, c.Offset, min(size, 1<<20))); err != nil {
+		return "", fmt.Errorf("engine: %s: %w", c.Path, err)
+	}
+	fmt.Fprintf(h, "%d", size)
+	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// samplingDefaults reads general.sampling.*.
+func samplingDefaults(f *gguf.File) Defaults {
+	num := func(key string) *float64 {
+		if v, ok := f.Float("general.sampling." + key); ok {
+			return &v
+		}
+		return nil
+	}
+	d := Defaults{Temperature: num("temp"), TopP: num("top_p"), MinP: num("min_p")}
+	if v, ok := f.Int("general.sampling.top_k"); ok {
+		d.TopK = &v
+	}
+	return d
+}
+
+// Info describes the model.
+func (e *Engine) Info() Info { return e.info }
+
+// Tokenizer is the model's tokenizer.
+func (e *Engine) Tokenizer() *tokenizer.Tokenizer { return e.vocab }
+
+// Close frees everything; it may be called twice.
+func (e *Engine) Close() error {
+	e.closing.Do(func() {
+		var errs []error
+		for _, p := range e.programs {
+			errs = append(errs, p.Close())
+		}
+		if e.runtime != nil {
+			errs = append(errs, e.runtime.Close())
+		}
+		errs = append(errs, e.file.Close())
+		e.closed = errors.Join(errs...)
+	})
+	return e.closed
+}

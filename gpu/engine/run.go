@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"fmt"
+
+	"ganglion/gpu/ops"
+)
+
+// maxOuts bounds the wanted rows of one submission: each has a row of logits, a
+// mebibyte for a vocabulary of 262,144.
+const maxOuts = 64
+
+// Acquire takes a free slot for a prompt; see kvcache.Slots.Acquire.
+func (e *Engine) Acquire(prompt []int32) (slot, cached int, ok bool) { return e.slots.Acquire(prompt) }
+
+// Release gives a slot back; its tokens stay for reuse.
+func (e *Engine) Release(slot int) { e.slots.Release(slot) }
+
+// Run appends the rows' tokens to their slots and computes them in one batch. It
+// returns one head for each row that wants one, in row order, valid until the
+// next Run. Rows of one slot must stand together. When the backend fails, the
+// slots of the batch are reset, for their cells are in doubt.
+func (e *Engine) Run(rows []Row) ([]Head, error) {
+	if err := e.fill(rows); err != nil {
+		e.reset()
+		return nil, err
+	}
+	p, err := e.program(len(e.batch.Tokens), len(e.batch.Outs))
+	if err == nil {
+		err = e.file.Guard(func() error { return p.Run(&e.batch, &e.result) })
+	}
+	if err != nil {
+		e.reset()
+		return nil, fmt.Errorf("engine: run of %d rows: %w", len(rows), err)
+	}
+	return e.result.Heads, nil
+}
+
+// fill turns rows into a batch and enters their tokens into the slots.
+func (e *Engine) fill(rows []Row) error {
+	b := &e.batch
+	b.Tokens, b.Pos, b.Slot, b.Outs, b.Want = b.Tokens[:0], b.Pos[:0], b.Slot[:0], b.Outs[:0], b.Want[:0]
+	e.touched = e.touched[:0]
+	for i, r := range rows {
+		if i == 0 || r.Slot != rows[i-1].Slot {
+			e.touched = append(e.touched, r.Slot)
+		}
+		pos, err := e.slots.Append(r.Slot, r.Token)
+		if err != nil {
+			return fmt.Errorf("engine: row %d: %w", i, err)
+		}
+		b.Tokens = append(b.Tokens, r.Token)
+		b.Pos = append(b.Pos, int32(pos))
+		b.Slot = append(b.Slot, int32(r.Slot))
+		if r.Want {
+			b.Outs = append(b.Outs, int32(i))
+			b.Want = append(b.Want, r.Read)
+		}
+	}
+	if len(b.Outs) > maxOuts {
+		return fmt.Errorf("engine: %d wanted rows in one run, at most %d", len(b.Outs), maxOuts)
+	}
+	return b.Check(e.plan, e.opts)
+}
+
+func (e *Engine) reset() {
+	for _, s := range e.touched {
+		e.slots.Reset(s)
+	}
+}
+
+// program returns the smallest compiled bucket that holds the batch.
+func (e *Engine) program(rows, outs int) (ops.Program, error) {
+	s := ops.Shape{Rows: bucket(rows, e.opts.MaxRows), Outs: bucket(max(outs, 1), min(maxOuts, e.opts.MaxRows))}
+	s.Outs = min(s.Outs, s.Rows)
+	if p, ok := e.programs[s]; ok {
+		return p, nil
+	}
+	p, err := e.runtime.Compile(s)
+	if err != nil {
+		return nil, err
+	}
+	e.programs[s] = p
+	return p, nil
+}
+
+// bucket rounds up in steps of eight times: 1, 8, 64, 512, at most limit.
+func bucket(n, limit int) int {
+	b := 1
+	for b < n {
+		b *= 8
+	}
+	return min(b, limit)
+}

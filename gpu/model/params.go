@@ -1,0 +1,239 @@
+package model
+
+import (
+	"fmt"
+
+	"ganglion/gpu/gguf"
+)
+
+// Source is what a builder reads of a model file; *gguf.File satisfies it.
+type Source interface {
+	String(key string) (string, bool)
+	Uint(key string) (uint64, bool)
+	Float(key string) (float64, bool)
+	Bool(key string) (bool, bool)
+	Ints(key string) ([]int64, bool)
+	Floats(key string) ([]float32, bool)
+	Bools(key string) ([]bool, bool)
+	Strings(key string) ([]string, bool)
+	Tensor(name string) (gguf.Tensor, bool)
+	Data(t gguf.Tensor) ([]byte, error)
+}
+
+// params are the hyper-parameters every architecture shares, with the defaults of
+// engine-spec: per-layer values are slices of length blocks.
+type params struct {
+	arch    string
+	blocks  int
+	embd    int
+	context int // trained
+	runCtx  int // configured
+	vocab   int
+
+	heads, kvHeads, ff []int
+	keyLen, valueLen   int
+	ropeDim            int
+	ropeBase           float64
+	ropeBaseSWA        float64
+	scaling            scaling
+	eps                float32
+	window             int
+	pattern            []bool // true = local layer; nil = not given
+	period             int    // sliding_window_pattern as a number; 0 = not given
+	attnScale          float64
+	finalSoftcap       float64
+
+	experts, expertsUsed int
+	expertScale          float64
+}
+
+// scaling is rope.scaling.* of the file.
+type scaling struct {
+	kind        string // none, linear, yarn, longrope
+	factor      float64
+	origContext int
+	attnFactor  float64
+	betaFast    float64
+	betaSlow    float64
+	logMul      float64
+}
+
+// maxBlocks bounds block_count, so that a hostile file cannot ask for a plan of
+// 2³² layers; the deepest models published have fewer than 200.
+const maxBlocks = 1024
+
+type reader struct {
+	src  Source
+	arch string
+	err  error
+}
+
+func (r *reader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf(format, args...)
+	}
+}
+
+// dim reads a positive integer key below 2²⁴; def < 0 makes it required.
+func (r *reader) dim(key string, def int) int {
+	key = r.arch + "." + key
+	v, ok := r.src.Uint(key)
+	switch {
+	case !ok && def < 0:
+		r.fail("key %q is missing or not a number", key)
+	case !ok:
+		return def
+	case v >= 1<<24:
+		r.fail("key %q: %d is out of range", key, v)
+	}
+	return int(v)
+}
+
+func (r *reader) float(key string, def float64) float64 {
+	if v, ok := r.src.Float(r.arch + "." + key); ok {
+		return v
+	}
+	return def
+}
+
+// perLayer reads a scalar or a per-layer array.
+func (r *reader) perLayer(key string, blocks, def int) []int {
+	out := make([]int, blocks)
+	if vs, ok := r.src.Ints(r.arch + "." + key); ok {
+		if len(vs) < blocks {
+			r.fail("key %q has %d values for %d layers", r.arch+"."+key, len(vs), blocks)
+			return out
+		}
+		for i := range out {
+			if vs[i] < 0 || vs[i] >= 1<<24 {
+				r.fail("key %q: value %d of layer %d is out of range", r.arch+"."+key, vs[i], i)
+			}
+			out[i] = int(vs[i])
+		}
+		return out
+	}
+	v := r.dim(key, def)
+	for i := range out {
+		out[i] = v
+	}
+	return out
+}
+
+func readParams(f Source, arch string, o Options) (*params, error) {
+	r := &reader{src: f, arch: arch}
+	p := &params{arch: arch}
+	p.blocks = r.dim("block_count", -1)
+	if p.blocks < 1 || p.blocks > maxBlocks {
+		r.fail("key %q: %d layers", arch+".block_count", p.blocks)
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	p.blocks -= r.dim("nextn_predict_layers", 0) // MTP blocks stand at the end and are not run
+	p.embd = r.dim("embedding_length", -1)
+	p.context = r.dim("context_length", -1)
+	p.runCtx = o.Context
+	if p.runCtx <= 0 {
+		p.runCtx = p.context
+	}
+	if r.err == nil && (p.blocks < 1 || p.embd < 1 || p.context < 1) {
+		r.fail("%d layers, embedding length %d, context length %d", p.blocks, p.embd, p.context)
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	readAttention(r, p)
+	p.ff = r.perLayer("feed_forward_length", p.blocks, 0)
+	p.experts = r.dim("expert_count", 0)
+	p.expertsUsed = r.dim("expert_used_count", 0)
+	p.expertScale = r.float("expert_weights_scale", 1)
+	p.finalSoftcap = r.float("final_logit_softcapping", 0)
+	readRoPE(r, p)
+	return p, r.err
+}
+
+func readAttention(r *reader, p *params) {
+	p.heads = r.perLayer("attention.head_count", p.blocks, -1)
+	p.kvHeads = r.perLayer("attention.head_count_kv", p.blocks, p.heads[0])
+	if _, ok := r.src.Uint(p.arch + ".attention.head_count_kv"); !ok {
+		if _, ok := r.src.Ints(p.arch + ".attention.head_count_kv"); !ok {
+			p.kvHeads = p.heads
+		}
+	}
+	head := 0
+	for il, h := range p.heads {
+		if h < 0 || p.kvHeads[il] < 0 || (p.kvHeads[il] > 0 && h%p.kvHeads[il] != 0) {
+			r.fail("layer %d: %d heads do not divide over %d KV heads", il, h, p.kvHeads[il])
+		}
+		if head == 0 && h > 0 {
+			head = h
+		}
+	}
+	def := -1
+	if head > 0 {
+		def = p.embd / head
+	}
+	p.keyLen = r.dim("attention.key_length", def)
+	p.valueLen = r.dim("attention.value_length", def)
+	p.attnScale = r.float("attention.scale", 0)
+	p.eps = float32(r.float("attention.layer_norm_rms_epsilon", r.float("attention.layer_norm_epsilon", 0)))
+	p.window = r.dim("attention.sliding_window", 0)
+	key := p.arch + ".attention.sliding_window_pattern"
+	if bs, ok := r.src.Bools(key); ok {
+		if len(bs) < p.blocks {
+			r.fail("key %q has %d values for %d layers", key, len(bs), p.blocks)
+		}
+		p.pattern = bs
+	} else if n, ok := r.src.Uint(key); ok && n < 1<<16 {
+		p.period = int(n)
+	}
+}
+
+func readRoPE(r *reader, p *params) {
+	p.ropeDim = r.dim("rope.dimension_count", p.keyLen)
+	p.ropeBase = r.float("rope.freq_base", 10000)
+	p.ropeBaseSWA = r.float("rope.freq_base_swa", 0)
+	if p.ropeDim < 0 || p.ropeDim > p.keyLen || p.ropeDim%2 != 0 {
+		r.fail("rope.dimension_count %d does not fit heads %d wide", p.ropeDim, p.keyLen)
+	}
+	if !(p.ropeBase > 0) {
+		r.fail("rope.freq_base %v is not positive", p.ropeBase)
+	}
+	s := &p.scaling
+	s.kind = "linear"
+	if k, ok := r.src.String(p.arch + ".rope.scaling.type"); ok {
+		s.kind = k
+	}
+	s.factor = r.float("rope.scaling.factor", r.float("rope.scale_linear", 0))
+	if s.factor == 0 || s.kind == "none" {
+		s.factor = 1
+	}
+	s.origContext = r.dim("rope.scaling.original_context_length", p.context)
+	s.attnFactor = r.float("rope.scaling.attn_factor", 1)
+	s.betaFast = r.float("rope.scaling.yarn_beta_fast", 32)
+	s.betaSlow = r.float("rope.scaling.yarn_beta_slow", 1)
+	s.logMul = r.float("rope.scaling.yarn_log_multiplier", 0)
+	switch s.kind {
+	case "none", "linear", "yarn", "longrope":
+	default:
+		r.fail("rope.scaling.type %q is not known (none, linear, yarn, longrope)", s.kind)
+	}
+	if !(s.factor > 0) {
+		r.fail("rope.scaling.factor %v is not positive", s.factor)
+	}
+}
+
+// local tells whether a layer attends to a sliding window; period is the
+// architecture's own default (every period-th layer is global), 0 for none.
+func (p *params) local(il, period int) bool {
+	if p.window <= 0 {
+		return false
+	}
+	if p.pattern != nil {
+		return p.pattern[il]
+	}
+	if p.period > 0 {
+		period = p.period
+	}
+	return period > 0 && il%period < period-1
+}
