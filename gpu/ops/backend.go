@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Numerics is the promise a runtime keeps about its arithmetic.
@@ -57,6 +58,18 @@ type Options struct {
 	Numerics Numerics
 	KV       KVType
 	Threads  int // CPU threads; GPU backends ignore it
+}
+
+// Check reports the first field that is not set.
+func (o Options) Check() error {
+	if o.Slots <= 0 || o.Context <= 0 || o.MaxRows <= 0 || o.Threads <= 0 {
+		return fmt.Errorf("ops: options: %d slots, context %d, %d rows, %d threads: all must be positive",
+			o.Slots, o.Context, o.MaxRows, o.Threads)
+	}
+	if o.Numerics > Exact || o.KV > KVF32 {
+		return fmt.Errorf("ops: options: numerics %d, KV type %d: unknown", o.Numerics, o.KV)
+	}
+	return nil
 }
 
 // Sentinels a caller may ask for with errors.Is.

@@ -36,9 +36,31 @@ func (b *Batch) Check(p *Plan, o Options) error {
 			return fmt.Errorf("ops: batch: row %d: position %d after %d in slot %d", r, b.Pos[r], b.Pos[r-1], b.Slot[r])
 		}
 	}
+	if err := b.checkSlots(); err != nil {
+		return err
+	}
 	for i, r := range b.Outs {
 		if r < 0 || int(r) >= rows || (i > 0 && r <= b.Outs[i-1]) {
 			return fmt.Errorf("ops: batch: output %d names row %d of %d", i, r, rows)
+		}
+		if w := b.Want[i]; w.Kind > WantRow || (w.Kind == WantTop && (w.K <= 0 || w.K > p.Vocab)) {
+			return fmt.Errorf("ops: batch: output %d: read-back of kind %d, best %d of %d tokens", i, w.Kind, w.K, p.Vocab)
+		}
+	}
+	return nil
+}
+
+// checkSlots reports a slot whose rows do not stand together. It compares the starts
+// of runs, so that it needs no memory; a batch has no more runs than slots.
+func (b *Batch) checkSlots() error {
+	for r := 1; r < len(b.Slot); r++ {
+		if b.Slot[r] == b.Slot[r-1] {
+			continue
+		}
+		for q := range r {
+			if b.Slot[q] == b.Slot[r] {
+				return fmt.Errorf("ops: batch: row %d: slot %d was used by row %d already, apart from it", r, b.Slot[r], q)
+			}
 		}
 	}
 	return nil
@@ -59,7 +81,7 @@ const (
 // Want is what one output row must give back: no more is read.
 type Want struct {
 	Kind WantKind
-	K    int // for WantTop
+	K    int // for WantTop: 1 … Plan.Vocab
 }
 
 // Head is what came back for one output row. The slices belong to the program

@@ -1,7 +1,5 @@
 package ops
 
-import "fmt"
-
 // Op is one operation of a plan. The set is closed: a backend switches over the
 // concrete types and refuses what it does not know with ErrUnsupported.
 type Op interface {
@@ -11,6 +9,8 @@ type Op interface {
 	Reads() []View
 	Writes() []View
 
+	// weights lists the weights the operation needs and those it can do without.
+	weights() (needed, optional []*Weight)
 	check(p *Plan) error
 }
 
@@ -35,7 +35,8 @@ const (
 
 // Embed reads rows of a table: out = Table[token] × Scale. With ByPosition the
 // row is the position instead (learned positions). Rows whose token is -1 come
-// from Batch.Embeds, unscaled.
+// from Batch.Embeds, unscaled, when the table is as wide as Plan.Embed; a table of
+// another width (embeddings per layer) gives its row 0, the padding token, instead.
 type Embed struct {
 	Table      *Weight // [vocab, width]
 	Scale      float32
@@ -107,7 +108,8 @@ type AddVec struct {
 	Out View
 }
 
-// Scale is out = in × Factor + Offset, clamped to ±Clamp when Clamp > 0.
+// Scale is out = in × Factor + Offset, clamped to ±Clamp when Clamp > 0. Factor is
+// taken as it is: 0 gives Offset everywhere.
 type Scale struct {
 	Factor, Offset, Clamp float32
 	In, Out               View
@@ -135,7 +137,8 @@ type Softcap struct {
 }
 
 // PosScale multiplies row r by ln(⌊(Pos+Offset)/Floor⌋+1)·Scale + 1, the
-// position-dependent attention temperature of mistral3 and llama4.
+// position-dependent attention temperature of mistral3 and llama4. The host
+// computes the factor of each row with At.
 type PosScale struct {
 	Floor   float32
 	Offset  float32
@@ -143,8 +146,9 @@ type PosScale struct {
 	In, Out View
 }
 
-// RoPE rotates the first NRot columns of every head by the table's angle for the
-// row's position. NeoX rotates (i, i+NRot/2), otherwise pairs (2i, 2i+1).
+// RoPE rotates NRot columns of every head, from column Start, by the table's angle
+// for the row's position; the other columns are copied. NeoX rotates (i, i+NRot/2),
+// otherwise pairs (2i, 2i+1).
 type RoPE struct {
 	Table   int // index into Plan.Tables
 	HeadDim int
@@ -153,7 +157,8 @@ type RoPE struct {
 	In, Out View
 }
 
-// KVStore writes the rows' keys and values into a cache at their positions.
+// KVStore writes the rows' keys and values into a cache at their positions. It
+// comes before the Attention operations that read the cache.
 type KVStore struct {
 	Cache int
 	K, V  View
@@ -168,7 +173,7 @@ type Attention struct {
 	Window  int     // 0 = every earlier position
 	Softcap float32 // on scores, 0 = none
 	Sinks   *Weight // [heads] extra logits of the softmax denominator, optional
-	ALiBi   float32 // largest bias of ALiBi (max_alibi_bias), 0 = none
+	ALiBi   float32 // largest bias of ALiBi (max_alibi_bias), 0 = none; see ALiBiSlopes
 	Q, Out  View
 }
 
@@ -183,10 +188,11 @@ const (
 	RouteSqrtSoftplus
 )
 
-// Route chooses TopK experts per row. Bias is added for choosing only. Groups > 1
-// keeps the GroupsUsed groups with the best sum of their best two. Norm divides by
-// the sum (at least 6.103515625e-5); Scale multiplies afterwards. Equal
-// probabilities go to the lower expert.
+// Route chooses TopK experts per row and lists them from the largest probability to
+// the smallest, equals by ascending id. Bias is added for choosing and for the order
+// of the list only. Groups > 1 keeps the GroupsUsed groups with the best sum of their
+// best two. Norm divides by the sum (at least 6.103515625e-5); Scale multiplies
+// afterwards (0 = 1).
 type Route struct {
 	Kind               RouteKind
 	Bias               *Weight
@@ -264,86 +270,4 @@ type GatedDelta struct {
 	V                   View // [VHeads·Dim]
 	Gate, Beta          View // [VHeads]
 	Out                 View
-}
-
-func (o *Embed) Name() string        { return "embed" }
-func (o *Rows) Name() string         { return "rows" }
-func (o *MatMul) Name() string       { return "matmul" }
-func (o *RMSNorm) Name() string      { return "rmsnorm" }
-func (o *LayerNorm) Name() string    { return "layernorm" }
-func (o *L2Norm) Name() string       { return "l2norm" }
-func (o *Binary) Name() string       { return "binary" }
-func (o *AddVec) Name() string       { return "addvec" }
-func (o *Scale) Name() string        { return "scale" }
-func (o *Unary) Name() string        { return "unary" }
-func (o *GLU) Name() string          { return "glu" }
-func (o *Softcap) Name() string      { return "softcap" }
-func (o *PosScale) Name() string     { return "posscale" }
-func (o *RoPE) Name() string         { return "rope" }
-func (o *KVStore) Name() string      { return "kvstore" }
-func (o *Attention) Name() string    { return "attention" }
-func (o *Route) Name() string        { return "route" }
-func (o *ExpertMatMul) Name() string { return "expertmatmul" }
-func (o *ExpertSum) Name() string    { return "expertsum" }
-func (o *ShortConv) Name() string    { return "shortconv" }
-func (o *Mamba1) Name() string       { return "mamba1" }
-func (o *Mamba2) Name() string       { return "mamba2" }
-func (o *GatedDelta) Name() string   { return "gateddelta" }
-
-func (o *Embed) Reads() []View        { return nil }
-func (o *Embed) Writes() []View       { return []View{o.Out} }
-func (o *Rows) Reads() []View         { return []View{o.In} }
-func (o *Rows) Writes() []View        { return []View{o.Out} }
-func (o *MatMul) Reads() []View       { return []View{o.In} }
-func (o *MatMul) Writes() []View      { return []View{o.Out} }
-func (o *RMSNorm) Reads() []View      { return []View{o.In} }
-func (o *RMSNorm) Writes() []View     { return []View{o.Out} }
-func (o *LayerNorm) Reads() []View    { return []View{o.In} }
-func (o *LayerNorm) Writes() []View   { return []View{o.Out} }
-func (o *L2Norm) Reads() []View       { return []View{o.In} }
-func (o *L2Norm) Writes() []View      { return []View{o.Out} }
-func (o *Binary) Reads() []View       { return []View{o.A, o.B} }
-func (o *Binary) Writes() []View      { return []View{o.Out} }
-func (o *AddVec) Reads() []View       { return []View{o.In} }
-func (o *AddVec) Writes() []View      { return []View{o.Out} }
-func (o *Scale) Reads() []View        { return []View{o.In} }
-func (o *Scale) Writes() []View       { return []View{o.Out} }
-func (o *Unary) Reads() []View        { return []View{o.In} }
-func (o *Unary) Writes() []View       { return []View{o.Out} }
-func (o *GLU) Reads() []View          { return []View{o.Gate, o.Up} }
-func (o *GLU) Writes() []View         { return []View{o.Out} }
-func (o *Softcap) Reads() []View      { return []View{o.In} }
-func (o *Softcap) Writes() []View     { return []View{o.Out} }
-func (o *PosScale) Reads() []View     { return []View{o.In} }
-func (o *PosScale) Writes() []View    { return []View{o.Out} }
-func (o *RoPE) Reads() []View         { return []View{o.In} }
-func (o *RoPE) Writes() []View        { return []View{o.Out} }
-func (o *KVStore) Reads() []View      { return []View{o.K, o.V} }
-func (o *KVStore) Writes() []View     { return nil }
-func (o *Attention) Reads() []View    { return []View{o.Q} }
-func (o *Attention) Writes() []View   { return []View{o.Out} }
-func (o *Route) Reads() []View        { return []View{o.In} }
-func (o *Route) Writes() []View       { return []View{o.IDs, o.Weights} }
-func (o *ExpertMatMul) Reads() []View { return []View{o.IDs, o.In} }
-func (o *ExpertMatMul) Writes() []View {
-	return []View{o.Out}
-}
-func (o *ExpertSum) Reads() []View  { return []View{o.IDs, o.Weights, o.In} }
-func (o *ExpertSum) Writes() []View { return []View{o.Out} }
-func (o *ShortConv) Reads() []View  { return []View{o.In} }
-func (o *ShortConv) Writes() []View { return []View{o.Out} }
-func (o *Mamba1) Reads() []View     { return []View{o.X, o.Dt, o.B, o.C} }
-func (o *Mamba1) Writes() []View    { return []View{o.Out} }
-func (o *Mamba2) Reads() []View     { return []View{o.X, o.Dt, o.B, o.C} }
-func (o *Mamba2) Writes() []View    { return []View{o.Out} }
-func (o *GatedDelta) Reads() []View {
-	return []View{o.Q, o.K, o.V, o.Gate, o.Beta}
-}
-func (o *GatedDelta) Writes() []View { return []View{o.Out} }
-
-func width(what string, got, want int) error {
-	if got != want {
-		return fmt.Errorf("%s is %d wide, want %d", what, got, want)
-	}
-	return nil
 }

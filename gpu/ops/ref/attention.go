@@ -1,0 +1,152 @@
+package ref
+
+import (
+	"math"
+
+	"ganglion/gpu/ops"
+)
+
+// attention lets every row attend to the positions of its own sequence. Rows of
+// one sequence stand together, so its keys and values are widened once.
+func (p *Program) attention(o *ops.Attention) {
+	rows := p.count(o.Q)
+	for from := 0; from < rows; {
+		to := from + 1
+		for to < rows && p.slotOf(o.Q, to) == p.slotOf(o.Q, from) {
+			to++
+		}
+		p.attendSequence(o, from, to)
+		from = to
+	}
+}
+
+func (p *Program) slotOf(v ops.View, i int) int32 { return p.batch.Slot[p.batchRow(v, i)] }
+func (p *Program) posOf(v ops.View, i int) int    { return int(p.batch.Pos[p.batchRow(v, i)]) }
+
+// oldest is the first position that a row at position pos sees.
+func oldest(o *ops.Attention, pos int) int {
+	if o.Window <= 0 {
+		return 0
+	}
+	return max(0, pos-o.Window+1)
+}
+
+// attendSequence computes the rows [from, to), which belong to one slot.
+func (p *Program) attendSequence(o *ops.Attention, from, to int) {
+	c := p.rt.caches[o.Cache]
+	first, last := oldest(o, p.posOf(o.Q, from)), p.posOf(o.Q, to-1)
+	for pos := first; pos <= last; pos++ {
+		cell := c.cell(p.slotOf(o.Q, from), int32(pos))
+		c.keys.get(cell, p.keys[(pos-first)*c.keys.width:])
+		c.values.get(cell, p.values[(pos-first)*c.values.width:])
+	}
+	kvHeads := p.plan.Caches[o.Cache].KVHeads
+	h := headAttention{
+		op: o, first: first,
+		keys: p.keys, keyWidth: c.keys.width, keyDim: c.keys.width / kvHeads,
+		values: p.values, valueWidth: c.values.width, valueDim: c.values.width / kvHeads,
+	}
+	sinks := p.rt.vector(o.Sinks)
+	slopes := ops.ALiBiSlopes(o.Heads, o.ALiBi)
+	p.parallel((to-from)*o.Heads, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			row, head := from+i/o.Heads, i%o.Heads
+			h := h
+			h.kvHead = head / (o.Heads / kvHeads)
+			h.sink = float32(math.Inf(-1))
+			if sinks != nil {
+				h.sink = sinks[head]
+			}
+			if slopes != nil {
+				h.slope = slopes[head]
+			}
+			q := p.row(o.Q, row)[head*h.keyDim : (head+1)*h.keyDim]
+			out := p.row(o.Out, row)[head*h.valueDim : (head+1)*h.valueDim]
+			h.attend(q, out, p.posOf(o.Q, row))
+		}
+	})
+}
+
+// headAttention is what one query head needs to attend.
+type headAttention struct {
+	op     *ops.Attention
+	kvHead int
+	slope  float32 // ALiBi, 0 = none
+	sink   float32 // −∞ = none
+
+	first                int       // position of row 0 of keys and values
+	keys, values         []float32 // [positions, width]
+	keyWidth, valueWidth int
+	keyDim, valueDim     int
+}
+
+// chunk is the partial result of one chunk of positions.
+type chunk struct {
+	max, sum float32
+	acc      []float32 // [valueDim]
+}
+
+// attend computes one head of one row at position pos: chunks of ops.KVChunk
+// positions anchored at position 0, then their combination.
+func (h *headAttention) attend(q, out []float32, pos int) {
+	var chunks []chunk
+	m := h.sink
+	for from := oldest(h.op, pos); from <= pos; {
+		to := min(pos+1, (from/ops.KVChunk+1)*ops.KVChunk)
+		c := h.chunk(q, from, to, pos)
+		m = max(m, c.max)
+		chunks = append(chunks, c)
+		from = to
+	}
+	sum := float32(0)
+	clear(out)
+	for _, c := range chunks {
+		w := ops.Exp(c.max - m)
+		sum += float32(c.sum * w)
+		for d := range out {
+			out[d] += float32(c.acc[d] * w)
+		}
+	}
+	if !math.IsInf(float64(h.sink), -1) {
+		sum += ops.Exp(h.sink - m)
+	}
+	r := ops.Recip(sum)
+	for d := range out {
+		out[d] *= r
+	}
+}
+
+// chunk attends to the positions [from, to) of one chunk.
+func (h *headAttention) chunk(q []float32, from, to, pos int) chunk {
+	scores := make([]float32, to-from)
+	c := chunk{max: float32(math.Inf(-1)), acc: make([]float32, h.valueDim)}
+	for j := from; j < to; j++ {
+		s := h.score(q, j, pos)
+		scores[j-from] = s
+		c.max = max(c.max, s)
+	}
+	var lanes [ops.Lanes]float32
+	for j := from; j < to; j++ {
+		e := ops.Exp(scores[j-from] - c.max)
+		lanes[j%ops.Lanes] += e
+		v := h.values[(j-h.first)*h.valueWidth+h.kvHead*h.valueDim:]
+		for d := range c.acc {
+			c.acc[d] += float32(e * v[d])
+		}
+	}
+	c.sum = ops.FoldLanes(&lanes)
+	return c
+}
+
+// score is q·k_j·scale with softcap and ALiBi.
+func (h *headAttention) score(q []float32, j, pos int) float32 {
+	k := h.keys[(j-h.first)*h.keyWidth+h.kvHead*h.keyDim:]
+	s := float32(ops.Dot(q, k) * h.op.Scale)
+	if h.op.Softcap > 0 {
+		s = float32(ops.TanhF(float32(s*(1/h.op.Softcap))) * h.op.Softcap)
+	}
+	if h.slope != 0 {
+		s += float32(h.slope * float32(j-pos))
+	}
+	return s
+}
