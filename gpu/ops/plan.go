@@ -103,49 +103,22 @@ type Plan struct {
 // ErrPlan is wrapped by every error of Plan.Validate.
 var ErrPlan = errors.New("ops: invalid plan")
 
-// Validate checks that each operation's operands exist, have fitting widths and
-// row sets, and are written before they are read.
+// Validate checks that each operation's operands exist, have fitting widths and row
+// sets and are written before they are read, and that weights, caches, states and
+// tables are whole. It is the guard of every backend: what passes cannot make one read
+// outside its memory.
 func (p *Plan) Validate() error {
-	written := make([]bool, len(p.Buffers))
+	c := checker{p: p, written: make([][]bool, len(p.Buffers)), experts: map[Buf]int{}}
+	if err := c.parts(); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrPlan, p.Name, err)
+	}
 	for i, op := range p.Ops {
-		if err := p.checkOp(op, written); err != nil {
+		if err := c.op(op); err != nil {
 			return fmt.Errorf("%w: %s: operation %d (%s): %w", ErrPlan, p.Name, i, op.Name(), err)
 		}
 	}
-	if err := p.checkView(p.Logits); err != nil {
+	if err := c.logits(); err != nil {
 		return fmt.Errorf("%w: %s: logits: %w", ErrPlan, p.Name, err)
-	}
-	if b := p.Buffers[p.Logits.Buf]; b.Rows != PerOut || p.Logits.Width != p.Vocab || !written[p.Logits.Buf] {
-		return fmt.Errorf("%w: %s: logits must be a written per-output buffer of width %d", ErrPlan, p.Name, p.Vocab)
-	}
-	return nil
-}
-
-func (p *Plan) checkOp(op Op, written []bool) error {
-	for _, v := range op.Reads() {
-		if err := p.checkView(v); err != nil {
-			return err
-		}
-		if !written[v.Buf] {
-			return fmt.Errorf("reads buffer %q before it is written", p.Buffers[v.Buf].Name)
-		}
-	}
-	for _, v := range op.Writes() {
-		if err := p.checkView(v); err != nil {
-			return err
-		}
-		written[v.Buf] = true
-	}
-	return op.check(p)
-}
-
-func (p *Plan) checkView(v View) error {
-	if v.Buf < 0 || int(v.Buf) >= len(p.Buffers) {
-		return fmt.Errorf("buffer %d does not exist", v.Buf)
-	}
-	if v.Off < 0 || v.Width <= 0 || v.Off+v.Width > p.Buffers[v.Buf].Width {
-		return fmt.Errorf("columns [%d,%d) outside buffer %q of width %d",
-			v.Off, v.Off+v.Width, p.Buffers[v.Buf].Name, p.Buffers[v.Buf].Width)
 	}
 	return nil
 }
