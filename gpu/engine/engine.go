@@ -164,12 +164,15 @@ func NewForecast(p *ops.Plan, o ops.Options) Forecast {
 	}
 }
 
+// Forecast is what the loaded plan needs.
+func (e *Engine) Forecast() Forecast { return NewForecast(e.plan, e.opts) }
+
 func (e *Engine) forecast(c Config) error {
 	if c.Available == nil {
 		return nil
 	}
 	free := c.Available()
-	need := NewForecast(e.plan, e.opts).Total()
+	need := e.Forecast().Total()
 	if free > 0 && need > free {
 		return fmt.Errorf("engine: %w: the model needs %d MiB at context %d with %d slots, %d MiB are free",
 			ErrTooLarge, need>>20, e.opts.Context, e.opts.Slots, free>>20)

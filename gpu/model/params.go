@@ -179,7 +179,14 @@ func readAttention(r *reader, p *params) {
 	p.eps = float32(r.float("attention.layer_norm_rms_epsilon", r.float("attention.layer_norm_epsilon", 0)))
 	p.window = r.dim("attention.sliding_window", 0)
 	key := p.arch + ".attention.sliding_window_pattern"
-	if bs, ok := r.src.Bools(key); ok {
+	bs, ok := r.src.Bools(key)
+	if ns, isInts := r.src.Ints(key); isInts && !ok {
+		for _, n := range ns {
+			bs = append(bs, n != 0)
+		}
+		ok = true
+	}
+	if ok {
 		if len(bs) < p.blocks {
 			r.fail("key %q has %d values for %d layers", key, len(bs), p.blocks)
 		}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ganglion/gpu/engine"
+	"ganglion/gpu/ops"
+)
+
+// benchResult is what `ganglion bench` measures; rates are in tokens per second,
+// the median of the repetitions.
+type benchResult struct {
+	Model       string  `json:"model"`
+	Backend     string  `json:"backend"`
+	Device      string  `json:"device"`
+	Numerics    string  `json:"numerics"`
+	Threads     int     `json:"threads"`
+	LoadMS      float64 `json:"load_ms"`
+	Prompt      int     `json:"prompt_tokens"`
+	Generated   int     `json:"generated_tokens"`
+	Sequences   int     `json:"sequences"`
+	Prefill     float64 `json:"prefill_tokens_per_second"`
+	Decode      float64 `json:"decode_tokens_per_second"`
+	DecodeBatch float64 `json:"batch_decode_tokens_per_second,omitempty"`
+}
+
+func newBench(e *env, s *settings) *cobra.Command {
+	var asJSON bool
+	var prompt, generate, repeat, sequences int
+	c := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure prefill and decode speed on this machine",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if prompt < 1 || generate < 1 || repeat < 1 || sequences < 1 {
+				return fail(exitUsage, "", "--prompt, --generate, --repeat and --sequences must be at least 1")
+			}
+			start := time.Now()
+			m, err := s.open(cmd.Context(), sequences)
+			if err != nil {
+				return err
+			}
+			defer m.Close()
+			info := m.Info()
+			r := benchResult{Model: info.Name, Backend: info.Backend, Device: info.Device, Numerics: info.Numerics, Threads: info.Threads,
+				LoadMS: float64(time.Since(start).Microseconds()) / 1000, Prompt: prompt, Generated: generate, Sequences: sequences}
+			if prompt+generate > info.Context {
+				return fail(exitUsage, "raise --context", "%d prompt and %d generated tokens do not fit the context of %d", prompt, generate, info.Context)
+			}
+			if err := measure(cmd.Context().Err, m, &r, repeat); err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(e.stdout).Encode(r)
+			}
+			fmt.Fprintf(e.stdout, "%s on %s (%s), %s, %d threads\nload      %8.0f ms\nprefill   %8.1f tokens/s (%d tokens)\ndecode    %8.1f tokens/s (%d tokens)\n",
+				r.Model, r.Backend, r.Device, r.Numerics, r.Threads, r.LoadMS, r.Prefill, r.Prompt, r.Decode, r.Generated)
+			if sequences > 1 {
+				fmt.Fprintf(e.stdout, "batch     %8.1f tokens/s (sum of %d sequences)\n", r.DecodeBatch, sequences)
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().IntVarP(&prompt, "prompt", "p", 512, "prompt tokens to prefill")
+	c.Flags().IntVarP(&generate, "generate", "n", 128, "tokens to decode")
+	c.Flags().IntVarP(&repeat, "repeat", "r", 5, "repetitions; the median counts")
+	c.Flags().IntVar(&sequences, "sequences", 1, "sequences that decode together")
+	s.modelFlags(c)
+	return c
+}
+
+// measure fills the rates in. stopped reports an interruption.
+func measure(stopped func() error, m *engine.Engine, r *benchResult, repeat int) error {
+	var prefill, decode, batch []float64
+	for i := range repeat + 1 { // the first round warms up
+		if err := stopped(); err != nil {
+			return err
+		}
+		p, err := timePrefill(m, r.Prompt, int32(i))
+		if err != nil {
+			return err
+		}
+		d, err := timeDecode(m, 1, r.Generated)
+		if err != nil {
+			return err
+		}
+		b := d
+		if r.Sequences > 1 {
+			if b, err = timeDecode(m, r.Sequences, r.Generated); err != nil {
+				return err
+			}
+		}
+		if i > 0 {
+			prefill, decode, batch = append(prefill, p), append(decode, d), append(batch, b)
+		}
+	}
+	r.Prefill, r.Decode = median(prefill), median(decode)
+	if r.Sequences > 1 {
+		r.DecodeBatch = median(batch)
+	}
+	return nil
+}
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	return v[len(v)/2]
+}
+
+// benchToken spreads ids over the vocabulary so that no two rounds share a prefix.
+func benchToken(m *engine.Engine, round int32, i int) int32 {
+	return int32((int64(round)*7919 + int64(i)*104729 + 13) % int64(m.Info().Vocab))
+}
+
+func timePrefill(m *engine.Engine, n int, round int32) (float64, error) {
+	slot, _, ok := m.Acquire([]int32{-1, -1})
+	if !ok {
+		return 0, errors.New("no free slot")
+	}
+	defer m.Release(slot)
+	rows := make([]engine.Row, n)
+	for i := range rows {
+		rows[i] = engine.Row{Slot: slot, Token: benchToken(m, round, i)}
+	}
+	rows[n-1].Want = true
+	start := time.Now()
+	for at := 0; at < n; at += m.Info().MaxRows {
+		if _, err := m.Run(rows[at:min(at+m.Info().MaxRows, n)]); err != nil {
+			return 0, err
+		}
+	}
+	return float64(n) / time.Since(start).Seconds(), nil
+}
+
+func timeDecode(m *engine.Engine, sequences, n int) (float64, error) {
+	rows := make([]engine.Row, sequences)
+	for i := range rows {
+		slot, _, ok := m.Acquire([]int32{-1, -1})
+		if !ok {
+			return 0, errors.New("no free slot")
+		}
+		defer m.Release(slot)
+		rows[i] = engine.Row{Slot: slot, Token: benchToken(m, int32(i), 1), Want: true, Read: ops.Want{Kind: ops.WantBest}}
+	}
+	start := time.Now()
+	for range n {
+		heads, err := m.Run(rows)
+		if err != nil {
+			return 0, err
+		}
+		for i, h := range heads {
+			rows[i].Token = h.Best
+		}
+	}
+	return float64(n*sequences) / time.Since(start).Seconds(), nil
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// env is what a command line sees of the process; tests hand in their own.
+type env struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	executable     string // path of the running binary, empty when unknown
+	stdinTTY       bool
+	stdoutTTY      bool
+	stderrTTY      bool
+	quiet          bool
+}
+
+func osEnv() *env {
+	exe, err := os.Executable()
+	if err != nil {
+		exe = ""
+	}
+	return &env{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, executable: exe,
+		stdinTTY:  term.IsTerminal(int(os.Stdin.Fd())),
+		stdoutTTY: term.IsTerminal(int(os.Stdout.Fd())),
+		stderrTTY: term.IsTerminal(int(os.Stderr.Fd())),
+	}
+}
+
+// note prints a line for people, unless --quiet.
+func (e *env) note(format string, args ...any) {
+	if !e.quiet {
+		fmt.Fprintf(e.stderr, format+"\n", args...)
+	}
+}
+
+// progress returns a callback that draws a bar of bytes on a terminal, and a
+// function that ends it. Elsewhere both do nothing.
+func (e *env) progress(what string) (update func(done, total int64), end func()) {
+	if !e.stderrTTY || e.quiet {
+		return nil, func() {}
+	}
+	var bar *progressbar.ProgressBar
+	update = func(done, total int64) {
+		if bar == nil {
+			bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(e.stderr), progressbar.OptionSetDescription(what),
+				progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
+		}
+		_ = bar.Set64(done) // a bar that cannot be drawn is no error of the work
+	}
+	return update, func() {
+		if bar != nil {
+			_ = bar.Finish()
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ganglion/gpu/tokenizer"
+)
+
+func newTokenize(e *env, s *settings) *cobra.Command {
+	var asJSON, plain, noBOS bool
+	c := &cobra.Command{
+		Use:   "tokenize [TEXT]",
+		Short: "Print the tokens of a text (argument or stdin), one a line",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := e.argOrStdin(args)
+			if err != nil {
+				return err
+			}
+			v, err := s.vocabulary()
+			if err != nil {
+				return err
+			}
+			ids := v.Encode(text, tokenizer.EncodeOptions{AddSpecial: !noBOS, ParseSpecial: !plain})
+			return printTokens(e.stdout, v, ids, asJSON)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array of {id, text}")
+	c.Flags().BoolVar(&plain, "plain", false, "do not parse special tokens in the text")
+	c.Flags().BoolVar(&noBOS, "no-bos", false, "do not add the beginning-of-sequence token")
+	s.modelFlags(c)
+	return c
+}
+
+func printTokens(w io.Writer, v *tokenizer.Tokenizer, ids []int32, asJSON bool) error {
+	type token struct {
+		ID   int32  `json:"id"`
+		Text string `json:"text"`
+	}
+	list := make([]token, len(ids))
+	for i, id := range ids {
+		list[i] = token{id, string(v.AppendPiece(nil, id, true))}
+	}
+	if asJSON {
+		return json.NewEncoder(w).Encode(list)
+	}
+	for _, t := range list {
+		if _, err := fmt.Fprintf(w, "%d\t%s\n", t.ID, strconv.Quote(t.Text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newDetokenize(e *env, s *settings) *cobra.Command {
+	var special bool
+	c := &cobra.Command{
+		Use:   "detokenize [ID…]",
+		Short: "Print the text of token ids (arguments or stdin)",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text := strings.Join(args, " ")
+			if len(args) == 0 {
+				in, err := e.argOrStdin(nil)
+				if err != nil {
+					return err
+				}
+				text = in
+			}
+			v, err := s.vocabulary()
+			if err != nil {
+				return err
+			}
+			ids, err := parseTokens(text, v.VocabSize())
+			if err != nil {
+				return err
+			}
+			_, err = e.stdout.Write(v.Decode(ids, special))
+			return err
+		},
+	}
+	c.Flags().BoolVar(&special, "special", false, "show control tokens too")
+	s.modelFlags(c)
+	return c
+}
+
+// parseTokens reads ids separated by commas or white space.
+func parseTokens(text string, vocab int) ([]int32, error) {
+	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' || r == '\r' })
+	ids := make([]int32, len(words))
+	for i, w := range words {
+		n, err := strconv.ParseInt(w, 10, 32)
+		if err != nil || n < 0 || n >= int64(vocab) {
+			return nil, fail(exitUsage, "", "token %q is not an id of the vocabulary (0 to %d)", w, vocab-1)
+		}
+		ids[i] = int32(n)
+	}
+	return ids, nil
+}
+
+// argOrStdin is the one argument, or all of stdin. At a terminal stdin is not
+// waited for.
+func (e *env) argOrStdin(args []string) (string, error) {
+	if len(args) == 1 && args[0] != "-" {
+		return args[0], nil
+	}
+	if e.stdinTTY && len(args) == 0 {
+		return "", fail(exitUsage, "give it as an argument, or pipe it in", "no text")
+	}
+	const limit = 64 << 20
+	b, err := io.ReadAll(io.LimitReader(e.stdin, limit+1))
+	if err != nil {
+		return "", fmt.Errorf("stdin: %w", err)
+	}
+	if len(b) > limit {
+		return "", fail(exitUsage, "", "stdin holds more than %d MiB", limit>>20)
+	}
+	return string(b), nil
+}

@@ -1,0 +1,200 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"ganglion/gpu/cpu"
+	"ganglion/gpu/engine"
+	"ganglion/gpu/ops"
+	"ganglion/gpu/ops/ref"
+)
+
+// archManifest is testdata/arch/manifest.json.
+type archManifest struct {
+	Tokens  []int32
+	NVocab  int `json:"n_vocab"`
+	Entries []struct {
+		Name, Arch, File, Logits string
+		MaxExact                 float64 `json:"max_nmse_exact"`
+		MaxFast                  float64 `json:"max_nmse_fast"`
+	}
+}
+
+func readJSON(t testing.TB, path string, into any) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, into); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+func readFloats(t testing.TB, path string) []float32 {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make([]float32, len(b)/4)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return out
+}
+
+// backends under test, by name.
+var backends = map[string]func(t testing.TB) ops.Backend{
+	"ref": func(testing.TB) ops.Backend { return ref.New() },
+	"cpu": func(t testing.TB) ops.Backend {
+		b, err := cpu.New(cpu.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	},
+}
+
+// open loads a model on a backend and closes both at the end of the test.
+func open(t testing.TB, backend string, c engine.Config) *engine.Engine {
+	t.Helper()
+	c.Backend = backends[backend](t)
+	t.Cleanup(func() { c.Backend.Close() })
+	e, err := engine.Open(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+// allLogits runs tokens from a cold slot in chunks and returns every row.
+func allLogits(t testing.TB, e *engine.Engine, tokens []int32, chunk int) []float32 {
+	t.Helper()
+	slot, _, ok := e.Acquire([]int32{-1, -1})
+	if !ok {
+		t.Fatal("no free slot")
+	}
+	defer e.Release(slot)
+	var out []float32
+	for at := 0; at < len(tokens); at += chunk {
+		var rows []engine.Row
+		for _, id := range tokens[at:min(at+chunk, len(tokens))] {
+			rows = append(rows, engine.Row{Slot: slot, Token: id, Want: true, Read: ops.Want{Kind: ops.WantRow}})
+		}
+		heads, err := e.Run(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range heads {
+			out = append(out, h.Row...)
+		}
+	}
+	return out
+}
+
+// nmse is Σ(a−b)²/Σb².
+func nmse(got, want []float32) float64 {
+	var d, s float64
+	for i, w := range want {
+		e := float64(got[i]) - float64(w)
+		d += e * e
+		s += float64(w) * float64(w)
+	}
+	return d / s
+}
+
+func TestArchitectures(t *testing.T) {
+	var m archManifest
+	readJSON(t, "testdata/arch/manifest.json", &m)
+	if len(m.Entries) < 10 {
+		t.Fatalf("the manifest has %d entries", len(m.Entries))
+	}
+	for _, entry := range m.Entries {
+		want := readFloats(t, filepath.Join("testdata/arch", entry.Logits))
+		for _, run := range []struct {
+			backend  string
+			numerics ops.Numerics
+			bound    float64
+		}{
+			{"ref", ops.Exact, entry.MaxExact},
+			{"cpu", ops.Exact, entry.MaxExact},
+			{"cpu", ops.Fast, entry.MaxFast},
+		} {
+			t.Run(entry.Name+"/"+run.backend+"/"+run.numerics.String(), func(t *testing.T) {
+				e := open(t, run.backend, engine.Config{Path: filepath.Join("testdata/arch", entry.File), Numerics: run.numerics, Threads: 2})
+				got := allLogits(t, e, m.Tokens, len(m.Tokens))
+				if len(got) != len(want) {
+					t.Fatalf("%d logits, want %d", len(got), len(want))
+				}
+				if d := nmse(got, want); !(d <= run.bound) {
+					t.Errorf("NMSE %.3g, bound %.3g", d, run.bound)
+				} else {
+					t.Logf("NMSE %.3g, bound %.3g", d, run.bound)
+				}
+			})
+		}
+	}
+}
+
+// The partner of TestArchitectures: a plan that is wrong in one place is caught.
+func TestArchitectureBoundsCatchAWrongModel(t *testing.T) {
+	var m archManifest
+	readJSON(t, "testdata/arch/manifest.json", &m)
+	e := open(t, "ref", engine.Config{Path: "testdata/arch/llama-dense.gguf", Numerics: ops.Exact})
+	got := allLogits(t, e, m.Tokens, len(m.Tokens))
+	want := readFloats(t, "testdata/arch/llama-rope-linear.logits.f32")
+	if d := nmse(got, want); d <= 1e-3 {
+		t.Errorf("NMSE %.3g against another model's logits, want it far above the bounds", d)
+	}
+}
+
+// Cutting a prompt into batches does not change a bit, on any backend.
+func TestChunksGiveTheSameBits(t *testing.T) {
+	var m archManifest
+	readJSON(t, "testdata/arch/manifest.json", &m)
+	for _, file := range []string{"gemma3-dense", "llama-moe", "qwen3-dense"} {
+		for _, run := range []struct {
+			backend  string
+			numerics ops.Numerics
+		}{{"ref", ops.Exact}, {"cpu", ops.Exact}, {"cpu", ops.Fast}} {
+			t.Run(file+"/"+run.backend+"/"+run.numerics.String(), func(t *testing.T) {
+				e := open(t, run.backend, engine.Config{Path: filepath.Join("testdata/arch", file+".gguf"), Numerics: run.numerics, Threads: 2})
+				whole := allLogits(t, e, m.Tokens, len(m.Tokens))
+				for _, chunk := range []int{1, 7, 16} {
+					same(t, allLogits(t, e, m.Tokens, chunk), whole, "chunk", chunk)
+				}
+			})
+		}
+	}
+}
+
+func same(t *testing.T, got, want []float32, what string, n int) {
+	t.Helper()
+	for i := range want {
+		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+			t.Errorf("%s %d: value %d is %v, want %v", what, n, i, got[i], want[i])
+			return
+		}
+	}
+}
+
+// Exact mode gives the same bits on every backend.
+func TestExactIsTheSameOnEveryBackend(t *testing.T) {
+	var m archManifest
+	readJSON(t, "testdata/arch/manifest.json", &m)
+	for _, entry := range m.Entries {
+		t.Run(entry.Name, func(t *testing.T) {
+			c := engine.Config{Path: filepath.Join("testdata/arch", entry.File), Numerics: ops.Exact, Threads: 2}
+			want := allLogits(t, open(t, "ref", c), m.Tokens, 16)
+			same(t, allLogits(t, open(t, "cpu", c), m.Tokens, 16), want, "chunk", 16)
+		})
+	}
+}
