@@ -1,0 +1,13 @@
+//go:build !unix
+
+package gguf
+
+import (
+	"errors"
+	"os"
+)
+
+// mmapFile refuses: on these systems tensors are read.
+func mmapFile(*os.File, int64, int) ([]byte, error) { return nil, errors.ErrUnsupported }
+
+func munmapFile([]byte) error { return nil }
