@@ -2,12 +2,8 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -30,7 +26,7 @@ type Config struct {
 	Offset, Size int64  // the file inside another one (an appended model); Size 0 = all of Path
 	Backend      ops.Backend
 	Numerics     ops.Numerics
-	KV           *ops.KVType // nil: f32 in exact mode, f16 in fast mode
+	KV           *ops.KVType // nil: f16
 	Context      int         // default min(trained, 4096)
 	Slots        int         // default 4
 	MaxRows      int         // default 512
@@ -61,6 +57,8 @@ type Engine struct {
 	batch    ops.Batch
 	result   ops.Result
 	touched  []int // slots of the running batch
+	current  ops.Program
+	step     func() error // runs current; made once, for a closure costs an allocation
 
 	closing sync.Once
 	closed  error
@@ -74,6 +72,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{file: f, programs: make(map[ops.Shape]ops.Program)}
+	e.step = func() error { return e.current.Run(&e.batch, &e.result) }
 	if err := e.load(ctx, c); err != nil {
 		e.Close()
 		return nil, err
@@ -111,8 +110,8 @@ func (e *Engine) load(ctx context.Context, c Config) error {
 		return fmt.Errorf("engine: load on %s: %w", c.Backend.Name(), err)
 	}
 	e.slots = kvcache.New(e.plan, e.opts)
-	e.info, err = e.describe(c, train)
-	return err
+	e.info = e.describe(c, train)
+	return nil
 }
 
 // options fills the defaults in.
@@ -128,10 +127,6 @@ func options(c Config, train int) ops.Options {
 		o.MaxRows = 512
 	}
 	o.MaxRows = min(o.MaxRows, o.Context)
-	o.KV = ops.KVF16
-	if c.Numerics == ops.Exact {
-		o.KV = ops.KVF32
-	}
 	if c.KV != nil {
 		o.KV = *c.KV
 	}
@@ -180,14 +175,10 @@ func (e *Engine) forecast(c Config) error {
 	return nil
 }
 
-func (e *Engine) describe(c Config, train int) (Info, error) {
-	hash, err := fileHash(c)
-	if err != nil {
-		return Info{}, err
-	}
+func (e *Engine) describe(c Config, train int) Info {
 	m, caps := e.runtime.Memory(), c.Backend.Caps()
 	info := Info{
-		Name: strings.TrimSuffix(filepath.Base(c.Path), ".gguf"), Path: c.Path, Hash: hash,
+		Name: strings.TrimSuffix(filepath.Base(c.Path), ".gguf"), Path: c.Path, Hash: e.file.Hash(),
 		Architecture: e.file.Architecture(), FileBytes: e.file.Size(),
 		Vocab: e.plan.Vocab, Context: e.opts.Context, TrainContext: train, Slots: e.opts.Slots, MaxRows: e.opts.MaxRows,
 		Backend: c.Backend.Name(), Device: caps.Device, Numerics: e.opts.Numerics.String(), KV: e.opts.KV.String(),
@@ -199,7 +190,7 @@ func (e *Engine) describe(c Config, train int) (Info, error) {
 	if name, ok := e.file.String("general.name"); ok && c.Size > 0 && name != "" {
 		info.Name = name
 	}
-	return info, nil
+	return info
 }
 
 // weightStats counts parameters and finds the type that holds most of the matrix
@@ -221,31 +212,6 @@ func weightStats(f *gguf.File) (string, int64) {
 		}
 	}
 	return best, total
-}
-
-// fileHash tells model files apart: SHA-256 over the first MiB, which holds the
-// header's metadata, and the size. Hashing gigabytes of weights at every start
-// would cost more than it tells.
-func fileHash(c Config) (string, error) {
-	f, err := os.Open(c.Path)
-	if err != nil {
-		return "", fmt.Errorf("engine: %w", err)
-	}
-	defer f.Close()
-	size := c.Size
-	if size == 0 {
-		st, err := f.Stat()
-		if err != nil {
-			return "", fmt.Errorf("engine: %w", err)
-		}
-		size = st.Size()
-	}
-	h := sha256.New()
-	if _, err := io.Copy(h, io.NewSectionReader(f, c.Offset, min(size, 1<<20))); err != nil {
-		return "", fmt.Errorf("engine: %s: %w", c.Path, err)
-	}
-	fmt.Fprintf(h, "%d", size)
-	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // samplingDefaults reads general.sampling.*.

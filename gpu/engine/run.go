@@ -25,15 +25,26 @@ func (e *Engine) Run(rows []Row) ([]Head, error) {
 		e.reset()
 		return nil, err
 	}
-	p, err := e.program(len(e.batch.Tokens), len(e.batch.Outs))
-	if err == nil {
-		err = e.file.Guard(func() error { return p.Run(&e.batch, &e.result) })
-	}
-	if err != nil {
+	if err := e.submit(); err != nil {
 		e.reset()
 		return nil, fmt.Errorf("engine: run of %d rows: %w", len(rows), err)
 	}
 	return e.result.Heads, nil
+}
+
+// submit runs the batch. A file that was truncated in the meantime is an error:
+// its size is asked for first, because code outside Go would fault on a page that
+// is gone, and faults in Go become errors in Guard.
+func (e *Engine) submit() error {
+	p, err := e.program(len(e.batch.Tokens), len(e.batch.Outs))
+	if err != nil {
+		return err
+	}
+	if err := e.file.Check(); err != nil {
+		return err
+	}
+	e.current = p
+	return e.file.Guard(e.step)
 }
 
 // fill turns rows into a batch and enters their tokens into the slots.

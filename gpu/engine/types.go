@@ -20,7 +20,7 @@ type Info struct {
 	Architecture string // GGUF general.architecture
 	Quantization string // most common weight type, such as "Q4_K"
 	Parameters   int64  // number of weights
-	Hash         string // SHA-256 of header and size, "sha256:…", tells files apart
+	Hash         string // tells model files apart (gguf.File.Hash)
 	FileBytes    int64
 
 	Vocab        int
