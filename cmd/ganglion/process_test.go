@@ -200,3 +200,16 @@ func (p *process) complete(body string) (int, string) {
 	}
 	return r.StatusCode, string(b)
 }
+
+// decode sends a request and decodes its JSON answer.
+func decode(t testing.TB, req *http.Request, into any) {
+	t.Helper()
+	r, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if err := json.NewDecoder(r.Body).Decode(into); err != nil {
+		t.Fatalf("%s: %v", req.URL, err)
+	}
+}
