@@ -84,11 +84,11 @@ func (j *junctions) addText(s string) {
 	}
 }
 
-// prefix returns the length of the first segment of b, which is not empty.
-func (j *junctions) prefix(b []byte) int {
-	prev, i := charCode(b)
-	for i < len(b) && i < maxSegment {
-		code, n := charCode(b[i:])
+// firstSegment returns the length of the first segment of s, which is not empty.
+func firstSegment[T string | []byte](j *junctions, s T) int {
+	prev, i := charCode(s)
+	for i < len(s) && i < maxSegment {
+		code, n := charCode(s[i:])
 		if !j.allowed(prev, code) {
 			break
 		}

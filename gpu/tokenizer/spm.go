@@ -41,7 +41,7 @@ func (s *spm) encode(dst []TokenID, text string, afterSpecial bool) []TokenID {
 	m.word = appendEscaped(m.word, text)
 	whole := m.word
 	for len(whole) > 0 {
-		n := s.joins.prefix(whole)
+		n := firstSegment(s.joins, whole)
 		m.word = whole[:n]
 		dst = s.encodeSegment(dst, m)
 		whole = whole[n:]
@@ -114,12 +114,12 @@ func appendEscaped(dst []byte, text string) []byte {
 	return dst
 }
 
-// runeLen returns the size of the character that b starts with; a byte that is
+// runeLen returns the size of the character that s starts with; a byte that is
 // not UTF-8 counts as a character of its own.
-func runeLen(b []byte) int {
-	if b[0] < utf8.RuneSelf {
+func runeLen[T string | []byte](s T) int {
+	if s[0] < utf8.RuneSelf {
 		return 1
 	}
-	_, n := utf8.DecodeRune(b)
+	_, n := utf8.DecodeRuneInString(string(s[:min(len(s), utf8.UTFMax)]))
 	return n
 }

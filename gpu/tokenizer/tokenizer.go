@@ -86,9 +86,13 @@ func New(m Metadata) (*Tokenizer, error) {
 	t := &Tokenizer{model: model, v: v}
 	switch model {
 	case "llama":
-		err = t.initSPM(m)
-	default:
-		err = fmt.Errorf("tokenizer: %s: not built", model)
+		t.initSPM(m)
+	case "gpt2", "gemma4":
+		err = t.initBPE(m)
+	case "bert":
+		t.initWPM(m)
+	case "t5":
+		err = t.initUGM(m)
 	}
 	if err != nil {
 		return nil, err
@@ -98,13 +102,76 @@ func New(m Metadata) (*Tokenizer, error) {
 	return t, nil
 }
 
-func (t *Tokenizer) initSPM(m Metadata) error {
+func (t *Tokenizer) initSPM(m Metadata) {
 	t.flags = flags{addBOS: true, spacePrefix: true}
 	t.special = specials{bos: 1, eos: 2, unknown: 0, sep: none, pad: none}
 	t.readFlags(m)
 	t.pieces = spacedPieces
 	t.enc = newSPM(t.v, t.special.unknown, t.flags.spacePrefix)
+}
+
+func (t *Tokenizer) initBPE(m Metadata) error {
+	t.special = specials{bos: 11, eos: 11, unknown: none, sep: none, pad: none}
+	t.pre, _ = m.String("tokenizer.ggml.pre")
+	if t.model == "gemma4" {
+		t.pre = "gemma4"
+		t.special.bos, t.special.eos = none, none
+	}
+	if t.pre == "" {
+		t.pre = "default"
+	}
+	pre, err := findPreTokenizer(t.pre)
+	if err != nil {
+		return err
+	}
+	if t.pre == "default" {
+		t.quality = "the model file does not name its pre-tokenizer (tokenizer.ggml.pre); text is split by a general rule and answers may be worse"
+	}
+	if pre.noBOS {
+		t.special.bos = none
+	}
+	merges, ok := m.Strings("tokenizer.ggml.merges")
+	if !ok {
+		return fmt.Errorf("tokenizer: tokenizer.ggml.merges: missing")
+	}
+	t.flags.addBOS = pre.addBOS
+	t.readFlags(m)
+	t.flags.addBOS = t.flags.addBOS || pre.alwaysBOS
+	t.pieces = bytePieces
+	if pre.rawUTF8 {
+		t.pieces = spacedPieces
+	}
+	t.enc = newBPE(t.v, pre, merges)
 	return nil
+}
+
+func (t *Tokenizer) initWPM(m Metadata) {
+	t.flags = flags{addBOS: true, endsWithSEP: true}
+	t.special = specials{bos: 101, eos: none, unknown: 100, sep: 102, pad: 0}
+	t.readFlags(m)
+	t.flags.addBOS = true // CLS, which the model cannot do without
+	lowercase := true
+	if b, ok := m.Bool("tokenizer.ggml.normalizer.lowercase"); ok {
+		lowercase = b
+	}
+	stripAccents := lowercase
+	if b, ok := m.Bool("tokenizer.ggml.normalizer.strip_accents"); ok {
+		stripAccents = b
+	}
+	t.enc = newWPM(t.v, t.special.unknown, lowercase, stripAccents)
+}
+
+func (t *Tokenizer) initUGM(m Metadata) error {
+	t.flags = flags{addEOS: true}
+	t.special = specials{bos: none, eos: 1, unknown: 2, sep: none, pad: 0}
+	t.readFlags(m)
+	raw, _ := m.Ints("tokenizer.ggml.precompiled_charsmap")
+	charsmap, err := newCharsmap(raw)
+	if err != nil {
+		return err
+	}
+	t.enc, err = newUGM(t.v, t.flags, t.special.unknown, charsmap)
+	return err
 }
 
 // readFlags overrides the defaults of the tokenizer's kind by what the file says.
