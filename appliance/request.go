@@ -56,6 +56,9 @@ type Media struct {
 	Param string
 	MIME  string // found from the bytes
 	Data  []byte
+	// Frames are the pictures of a video that was sent as a list of them; Data is
+	// nil then.
+	Frames []Media
 }
 
 // Origin says where a resolved parameter's value came from.
