@@ -129,7 +129,7 @@ func TanhF(x float32) float32 {
 		return x + float32(float32(p*z)*x)
 	}
 	t := float32(1)
-	if a < 9 {
+	if !(a >= 9) { // so that NaN stays NaN
 		t = 1 - float32(2*Recip(Exp(a+a)+1))
 	}
 	if x < 0 {
@@ -147,9 +147,10 @@ func SigmoidF(x float32) float32 {
 	return float32(e * Recip(1+e))
 }
 
-// SoftplusF is ln(1+e^x); x itself above 20.
+// SoftplusF is ln(1+e^x); x itself above 20. Its error is absolute: far below 0 the
+// result loses its leading digits to the 1.
 func SoftplusF(x float32) float32 {
-	if x > 20 {
+	if !(x <= 20) { // so that NaN stays NaN
 		return x
 	}
 	return Ln(1 + Exp(x))

@@ -1,0 +1,162 @@
+package opstest
+
+import (
+	"fmt"
+	"math"
+
+	"ganglion/gpu/ops"
+	"ganglion/gpu/tensor"
+)
+
+// attentionShape is one configuration of attention.
+type attentionShape struct {
+	heads, kvHeads   int
+	keyDim, valueDim int
+	window           int // of the operation
+	cacheWindow      int
+	softcap, alibi   float32
+	sinks            bool
+	seqs             []int
+}
+
+func (a attentionShape) name() string {
+	n := fmt.Sprintf("attention/%dof%d/k%dv%d/window%dof%d", a.kvHeads, a.heads, a.keyDim, a.valueDim, a.window, a.cacheWindow)
+	if a.softcap > 0 {
+		n += fmt.Sprintf("/softcap%v", a.softcap)
+	}
+	if a.alibi > 0 {
+		n += fmt.Sprintf("/alibi%v", a.alibi)
+	}
+	if a.sinks {
+		n += "/sinks"
+	}
+	return fmt.Sprintf("%s/%d", n, a.seqs[0])
+}
+
+// attentionCases store keys and values and attend to them. The options are as tight
+// as the schedule allows, so that windowed caches wrap around many times.
+func attentionCases() []testCase {
+	short := []int{33, 9, 1}
+	var cases []testCase
+	for _, a := range []attentionShape{
+		{heads: 4, kvHeads: 4, keyDim: 64, valueDim: 64, seqs: short},
+		{heads: 4, kvHeads: 1, keyDim: 256, valueDim: 256, seqs: short},
+		{heads: 6, kvHeads: 2, keyDim: 80, valueDim: 80, seqs: short},
+		{heads: 8, kvHeads: 2, keyDim: 128, valueDim: 128, seqs: short},
+		{heads: 3, kvHeads: 3, keyDim: 37, valueDim: 21, seqs: short}, // odd and unequal
+		{heads: 4, kvHeads: 2, keyDim: 64, valueDim: 64, window: 5, cacheWindow: 5, seqs: short},
+		{heads: 2, kvHeads: 1, keyDim: 64, valueDim: 64, window: 1, cacheWindow: 1, seqs: short},
+		{heads: 2, kvHeads: 1, keyDim: 64, valueDim: 64, window: 8, cacheWindow: 0, seqs: short}, // shares a full cache
+		{heads: 2, kvHeads: 1, keyDim: 64, valueDim: 64, window: 8, cacheWindow: 13, seqs: short},
+		{heads: 4, kvHeads: 2, keyDim: 64, valueDim: 64, softcap: 3, seqs: short},
+		{heads: 6, kvHeads: 2, keyDim: 64, valueDim: 64, alibi: 8, seqs: short},
+		{heads: 4, kvHeads: 2, keyDim: 64, valueDim: 64, sinks: true, window: 7, cacheWindow: 7, seqs: short},
+		// Across the borders of the chunks of exact mode, and a window that is none.
+		{heads: 2, kvHeads: 1, keyDim: 8, valueDim: 8, seqs: []int{530, 257, 1}},
+		{heads: 2, kvHeads: 1, keyDim: 8, valueDim: 8, window: 260, cacheWindow: 260, sinks: true, seqs: []int{600, 3}},
+		{heads: 1, kvHeads: 1, keyDim: 8, valueDim: 8, window: 100, cacheWindow: 100, seqs: []int{400, 40}},
+	} {
+		cases = append(cases, attentionCase(a))
+	}
+	return cases
+}
+
+func attentionCase(a attentionShape) testCase {
+	kw, vw := a.kvHeads*a.keyDim, a.kvHeads*a.valueDim
+	scale := float32(1 / math.Sqrt(float64(a.keyDim)))
+	var sinks *ops.Weight
+	if a.sinks {
+		sinks = normal(random(a.name()+"/sinks"), "sinks", a.heads, 1, 1)
+	}
+	return testCase{
+		name: a.name(), ins: []input{{width: a.heads * a.keyDim}, {width: kw}, {width: vw}},
+		out: a.heads * a.valueDim, seqs: a.seqs, kv: []ops.KVType{ops.KVF16, ops.KVF32}, tol: attentionTolerance(a.keyDim),
+		build: func(b *ops.Builder, in []ops.View, out ops.View) {
+			if sinks != nil {
+				b.Weight(sinks)
+			}
+			c := b.Cache(ops.Cache{Name: "kv", KVHeads: a.kvHeads, KeyDim: a.keyDim, ValueDim: a.valueDim, Window: a.cacheWindow})
+			b.Add(&ops.KVStore{Cache: c, K: in[1], V: in[2]})
+			b.Add(&ops.Attention{Cache: c, Heads: a.heads, Scale: scale, Window: a.window, Softcap: a.softcap,
+				Sinks: sinks, ALiBi: a.alibi, Q: in[0], Out: out})
+		},
+		oracle: func(s sequence) []expected {
+			keys, values := stored(s.in[1], s.kv), stored(s.in[2], s.kv)
+			return each(s, a.heads*a.valueDim, func(pos int, e expected) expected {
+				for h := range a.heads {
+					a.attend(h, pos, s.in[0][pos], keys, values, float64(scale), wide(sinks), e)
+				}
+				return e
+			})
+		},
+	}
+}
+
+// stored rounds vectors to the type of the cache.
+func stored(x [][]float64, kv ops.KVType) [][]float64 {
+	if kv == ops.KVF32 {
+		return x
+	}
+	out := make([][]float64, len(x))
+	for i, v := range x {
+		for _, e := range v {
+			out[i] = append(out[i], float64(tensor.F16ToF32(tensor.F32ToF16(float32(e)))))
+		}
+	}
+	return out
+}
+
+// attend is softmax(q·kᵀ·scale)·v of one head, with the whole row of probabilities at
+// once.
+func (a attentionShape) attend(head, pos int, q []float64, keys, values [][]float64, scale float64, sinks []float64, e expected) {
+	q = q[head*a.keyDim : (head+1)*a.keyDim]
+	kvHead := head * a.kvHeads / a.heads
+	from := 0
+	if a.window > 0 {
+		from = max(0, pos-a.window+1)
+	}
+	scores := make([]float64, pos-from+1)
+	steepness := 1.0 // how far an error of the scores is multiplied
+	for i := range scores {
+		k := keys[from+i][kvHead*a.keyDim : (kvHead+1)*a.keyDim]
+		var size float64
+		for d := range q {
+			scores[i] += q[d] * k[d] * scale
+			size += math.Abs(q[d] * k[d] * scale)
+		}
+		if c := float64(a.softcap); c > 0 {
+			scores[i] = c * math.Tanh(scores[i]/c)
+		}
+		if a.alibi > 0 {
+			bias := a.slope(head) * float64(pos-from-i)
+			scores[i] -= bias
+			size += bias
+		}
+		steepness = math.Max(steepness, 1+size)
+	}
+	var total float64
+	for _, s := range scores {
+		total += math.Exp(s)
+	}
+	if sinks != nil {
+		total += math.Exp(sinks[head])
+	}
+	for i, s := range scores {
+		p := math.Exp(s) / total
+		for d := range a.valueDim {
+			v := p * values[from+i][kvHead*a.valueDim+d]
+			e.want[head*a.valueDim+d] += v
+			e.mag[head*a.valueDim+d] += math.Abs(v) * steepness
+		}
+	}
+}
+
+// slope of ALiBi (arXiv:2108.12409): a geometric sequence for a power of two; other
+// numbers of heads take every other slope of the next power for the heads beyond.
+func (a attentionShape) slope(head int) float64 {
+	n := math.Exp2(math.Floor(math.Log2(float64(a.heads))))
+	if h := float64(head); h >= n {
+		return math.Exp2(-float64(a.alibi) / (2 * n) * (2*(h-n) + 1))
+	}
+	return math.Exp2(-float64(a.alibi) / n * float64(head+1))
+}

@@ -1,0 +1,187 @@
+package opstest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"ganglion/gpu/ops"
+	"ganglion/gpu/ops/ref"
+)
+
+// headChecks read rows of known logits back in every way.
+func headChecks() []check {
+	var checks []check
+	for _, vocab := range []int{1, 7, 256, 1023, 1025, 5000} {
+		for _, ties := range []bool{false, true} {
+			name := fmt.Sprintf("heads/%d/ties=%v", vocab, ties)
+			checks = append(checks, check{name, func(b ops.Backend) error { return checkHeads(b, name, vocab, ties) }})
+		}
+	}
+	return append(checks,
+		check{"heads/some-rows", checkSomeRows},
+		check{"heads/no-rows", checkNoRows},
+		check{"heads/nan-guard", checkNaNGuard})
+}
+
+// passThrough is a plan whose logits are the row of Batch.Embeds.
+func passThrough(width int) *ops.Plan {
+	return Plan("pass", width, func(_ *ops.Builder, row ops.View) ops.View { return row })
+}
+
+func checkHeads(b ops.Backend, name string, vocab int, ties bool) error {
+	const rows = 4
+	r := random(name)
+	logits := make([][]float32, rows)
+	batch := ops.Batch{}
+	for i := range logits {
+		logits[i] = vector(r, vocab, nil)
+		if ties {
+			logits[i] = vector(r, vocab, few)
+		}
+		appendRow(&batch, -1, i, 0)
+		batch.Embeds = append(batch.Embeds, logits[i]...)
+	}
+	batch.Want = []ops.Want{{Kind: ops.WantBest}, {Kind: ops.WantTop, K: 1}, {Kind: ops.WantTop, K: min(vocab, 40)}, {Kind: ops.WantRow}}
+	for _, mode := range modes(b) {
+		heads, err := readHeads(b, mode, vocab, &batch)
+		if err != nil {
+			return err
+		}
+		want, err := readHeads(ref.New(), mode, vocab, &batch)
+		if err != nil {
+			return fmt.Errorf("ref: %w", err)
+		}
+		for i, h := range heads {
+			err := checkHead(h, batch.Want[i], logits[i])
+			if mode == ops.Exact && math.Float32bits(h.LogSumExp) != math.Float32bits(want[i].LogSumExp) {
+				err = errors.Join(err, fmt.Errorf("log-sum-exp %v, ref has %v", h.LogSumExp, want[i].LogSumExp))
+			}
+			if err != nil {
+				return fmt.Errorf("%s: row %d: %w", mode, i, err)
+			}
+		}
+	}
+	return nil
+}
+
+// readHeads runs a batch through passThrough and copies the heads.
+func readHeads(b ops.Backend, mode ops.Numerics, vocab int, batch *ops.Batch) ([]ops.Head, error) {
+	n := len(batch.Tokens)
+	prog, done, err := open(b, passThrough(vocab), ops.Options{Slots: 1, Context: n, MaxRows: n, Threads: 2, Numerics: mode})
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	var r ops.Result
+	if err := prog.Run(batch, &r); err != nil {
+		return nil, fmt.Errorf("run: %w", err)
+	}
+	if len(r.Heads) != len(batch.Outs) {
+		return nil, fmt.Errorf("%d heads for %d outputs", len(r.Heads), len(batch.Outs))
+	}
+	heads := slices.Clone(r.Heads)
+	for i := range heads {
+		heads[i].IDs, heads[i].Logits, heads[i].Row = slices.Clone(heads[i].IDs), slices.Clone(heads[i].Logits), slices.Clone(heads[i].Row)
+	}
+	return heads, nil
+}
+
+// checkHead compares a head with the logits it was read from.
+func checkHead(h ops.Head, want ops.Want, logits []float32) error {
+	order := make([]int32, len(logits))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	sort.SliceStable(order, func(i, j int) bool { return logits[order[i]] > logits[order[j]] })
+	if h.Best != order[0] || h.Max != logits[order[0]] {
+		return fmt.Errorf("best is token %d with %v, want %d with %v", h.Best, h.Max, order[0], logits[order[0]])
+	}
+	sum := 0.0
+	for _, x := range logits {
+		sum += math.Exp(float64(x))
+	}
+	lse := math.Log(sum)
+	// Sums of 1,024 in lanes, then of blocks: 64 + 4 + vocab/1024 roundings.
+	bound := (functionRoundings + 68 + float64(len(logits))/1024) * unit * (1 + math.Abs(lse))
+	if diff := math.Abs(float64(h.LogSumExp) - lse); !(diff <= bound) {
+		return fmt.Errorf("log-sum-exp is %v, want %v, off by %.3g where %.3g is allowed", h.LogSumExp, lse, diff, bound)
+	}
+	if want.Kind == ops.WantTop {
+		if !slices.Equal(h.IDs, order[:want.K]) {
+			return fmt.Errorf("best %d are %v, want %v", want.K, h.IDs, order[:want.K])
+		}
+		for i, id := range h.IDs {
+			if h.Logits[i] != logits[id] {
+				return fmt.Errorf("logit of token %d is %v, want %v", id, h.Logits[i], logits[id])
+			}
+		}
+	}
+	if want.Kind == ops.WantRow && !slices.Equal(h.Row, logits) {
+		return errors.New("the row is not the logits")
+	}
+	return nil
+}
+
+// checkSomeRows wants few of many rows.
+func checkSomeRows(b ops.Backend) error {
+	const width, rows = 33, 20
+	r := random("some")
+	var batch ops.Batch
+	for i := range rows {
+		appendRow(&batch, -1, i, 0)
+		batch.Embeds = append(batch.Embeds, vector(r, width, nil)...)
+	}
+	batch.Outs = []int32{3, 4, 17}
+	batch.Want = []ops.Want{{Kind: ops.WantRow}, {Kind: ops.WantBest}, {Kind: ops.WantRow}}
+	heads, err := readHeads(b, ops.Fast, width, &batch)
+	if err != nil {
+		return err
+	}
+	for i, row := range batch.Outs {
+		if err := checkHead(heads[i], batch.Want[i], batch.Embeds[row*width:(row+1)*width]); err != nil {
+			return fmt.Errorf("output %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// checkNoRows runs a batch without outputs, as the first pieces of a prompt are.
+func checkNoRows(b ops.Backend) error {
+	batch := ops.Batch{Tokens: []int32{-1}, Pos: []int32{0}, Slot: []int32{0}, Embeds: make([]float32, 5)}
+	heads, err := readHeads(b, ops.Fast, 5, &batch)
+	if err == nil && len(heads) != 0 {
+		return fmt.Errorf("%d heads where none was wanted", len(heads))
+	}
+	return err
+}
+
+// checkNaNGuard wants an error for logits that are not finite, and a good result from
+// the same program afterwards.
+func checkNaNGuard(b ops.Backend) error {
+	const width = 300
+	prog, done, err := open(b, passThrough(width), ops.Options{Slots: 1, Context: 1, MaxRows: 1, Threads: 1})
+	if err != nil {
+		return err
+	}
+	defer done()
+	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0} {
+		for _, want := range []ops.Want{{Kind: ops.WantBest}, {Kind: ops.WantTop, K: 3}, {Kind: ops.WantRow}} {
+			for _, at := range []int{0, 255, width - 1} {
+				batch := ops.Batch{Tokens: []int32{-1}, Pos: []int32{0}, Slot: []int32{0}, Outs: []int32{0}, Want: []ops.Want{want}}
+				batch.Embeds = make([]float32, width)
+				batch.Embeds[at] = float32(bad)
+				err := prog.Run(&batch, &ops.Result{})
+				if bad == 0 && err != nil {
+					return fmt.Errorf("good logits after bad ones: %w", err)
+				}
+				if bad != 0 && err == nil {
+					return fmt.Errorf("logit %v of token %d, read back as %v, gave no error", bad, at, want)
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package opstest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"ganglion/gpu/ops"
+	"ganglion/gpu/tensor"
+)
+
+// rowCounts are the lengths of the sequences of a case without state: batches of 1,
+// 2, 7, 33 rows and of all of them come from the schedules.
+var rowCounts = []int{33, 2, 1}
+
+// matMulCases multiply with every weight type, in shapes whose columns and rows fit
+// no vector width where the type's blocks allow it.
+func matMulCases(large bool) []testCase {
+	var cases []testCase
+	for _, t := range tensor.Types() {
+		for _, blocks := range []int{1, 3, 5} {
+			cols := blocks * t.BlockSize()
+			if t.BlockSize() == 1 {
+				cols = []int{1, 37, 515}[blocks/2]
+			}
+			for _, rows := range []int{1, 33} {
+				cases = append(cases, matMulCase(t, cols, rows, blocks == 3, rowCounts))
+			}
+		}
+		cases = append(cases, matMulCase(t, 2*max(t.BlockSize(), 32), 130, true, []int{2}))
+	}
+	if large {
+		// The head of gemma3 270M: 178 MB, above the binding size of many devices.
+		cases = append(cases, matMulCase(tensor.Q8_0, 640, 262144, false, []int{2}))
+	}
+	return cases
+}
+
+func matMulCase(t tensor.Type, cols, rows int, bias bool, seqs []int) testCase {
+	name := fmt.Sprintf("matmul/%s/%dx%d", t, rows, cols)
+	r := random(name + "/weights")
+	w := quantised(r, t, cols, rows, 1)
+	var b *ops.Weight
+	if bias {
+		b = normal(r, "bias", rows, 1, 1)
+	}
+	return testCase{
+		name: name, ins: []input{{width: cols}}, out: rows, seqs: seqs, tol: matMulTolerance(cols),
+		build: func(p *ops.Builder, in []ops.View, out ops.View) {
+			if b != nil {
+				p.Weight(b)
+			}
+			p.Add(&ops.MatMul{W: p.Weight(w), Bias: b, In: in[0], Out: out})
+		},
+		oracle: func(s sequence) []expected {
+			m := matrix{wide(w), cols}
+			return each(s, rows, func(pos int, e expected) expected {
+				e.fastMag = make([]float64, rows)
+				for c := range rows {
+					e.want[c], e.mag[c], e.fastMag[c] = m.dot(c, s.in[0][pos])
+				}
+				if b != nil {
+					for c, v := range wide(b) {
+						e.want[c] += v
+						e.mag[c] += math.Abs(v)
+					}
+				}
+				return e
+			})
+		},
+	}
+}
+
+// each makes the expected outputs of all positions.
+func each(s sequence, width int, f func(pos int, e expected) expected) []expected {
+	out := make([]expected, s.len())
+	for pos := range out {
+		out[pos] = f(pos, newExpected(width))
+	}
+	return out
+}
+
+// matrix is a weight in float64: rows of cols values.
+type matrix struct {
+	values []float64
+	cols   int
+}
+
+// dot multiplies row i by x. mag is Σ|w·x|, rough √Σw²·max|x|.
+func (m matrix) dot(i int, x []float64) (sum, mag, rough float64) {
+	var squares, largest float64
+	for c, w := range m.values[i*m.cols : (i+1)*m.cols] {
+		sum += w * x[c]
+		mag += math.Abs(w * x[c])
+		squares += w * w
+		largest = math.Max(largest, math.Abs(x[c]))
+	}
+	return sum, mag, math.Sqrt(squares) * largest
+}
+
+// embedChecks look tokens up in tables of every type, by token and by position.
+func embedChecks() []check {
+	var checks []check
+	for _, t := range tensor.Types() {
+		for _, byPosition := range []bool{false, true} {
+			name := fmt.Sprintf("embed/%s/token", t)
+			if byPosition {
+				name = fmt.Sprintf("embed/%s/position", t)
+			}
+			checks = append(checks, check{name, func(b ops.Backend) error { return checkEmbed(b, name, t, byPosition) }})
+		}
+	}
+	checks = append(checks, check{"embed/per-layer-table", checkEmbedOtherWidth})
+	return checks
+}
+
+// checkEmbed looks tokens up, the first and the last among them.
+func checkEmbed(b ops.Backend, name string, t tensor.Type, byPosition bool) error {
+	const scale = 1.5
+	r := random(name)
+	n := max(t.BlockSize(), 32) // columns, and rows of the table
+	w := quantised(r, t, n, n, 1)
+	p := ops.NewBuilder(name)
+	emb := p.Buffer("embed", n)
+	p.Add(&ops.Embed{Table: p.Weight(w), Scale: scale, ByPosition: byPosition, Out: emb})
+	out := p.Outputs(emb)
+	p.Plan.Vocab, p.Plan.Embed, p.Plan.Context, p.Plan.Logits = n, n, n, out
+
+	var batch ops.Batch
+	for pos, token := range append(randomTokens(r, 20, n), 0, int32(n-1)) {
+		appendRow(&batch, token, pos, 0)
+	}
+	rows := batch.Tokens
+	if byPosition {
+		rows = batch.Pos
+	}
+	table := wide(w)
+	for _, mode := range modes(b) {
+		o := ops.Options{Slots: 1, Context: n, MaxRows: len(rows), Threads: 1, Numerics: mode}
+		got, err := once(b, p.Plan, o, &batch)
+		if err != nil {
+			return err
+		}
+		var worst mismatch
+		for i, row := range got {
+			for c, g := range row {
+				want := table[int(rows[i])*n+c] * scale
+				worst.add(0, i, c, float64(g), want, elementwiseTolerance().of(mode)*math.Abs(want))
+			}
+		}
+		if err := worst.err(); err != nil {
+			return fmt.Errorf("%s: %w", mode, err)
+		}
+	}
+	return nil
+}
+
+// checkEmbedOtherWidth feeds an embedding row to a plan with a second table of
+// another width: it gives its row 0.
+func checkEmbedOtherWidth(b ops.Backend) error {
+	r := random("embed/per-layer-table")
+	second := normal(r, "second", 5, 5, 1)
+	p := Plan("embed", 7, func(p *ops.Builder, _ ops.View) ops.View {
+		out := p.Buffer("second", 5)
+		p.Add(&ops.Embed{Table: p.Weight(second), Scale: 2, Out: out})
+		return out
+	})
+	var batch ops.Batch
+	appendRow(&batch, -1, 0, 0)
+	appendRow(&batch, 3, 1, 0)
+	batch.Embeds = vector(r, 14, nil)
+	got, err := once(b, p, ops.Options{Slots: 1, Context: 2, MaxRows: 2, Threads: 1}, &batch)
+	if err != nil {
+		return err
+	}
+	table := wide(second)
+	for i, at := range []int{0, 3} {
+		for c, g := range got[i] {
+			if want := table[at*5+c] * 2; math.Abs(float64(g)-want) > math.Abs(want)*half {
+				return fmt.Errorf("row %d: column %d: got %v, want %v", i, c, g, want)
+			}
+		}
+	}
+	return nil
+}
+
+// modes are the numerics a backend has.
+func modes(b ops.Backend) []ops.Numerics {
+	if b.Caps().Exact {
+		return []ops.Numerics{ops.Fast, ops.Exact}
+	}
+	return []ops.Numerics{ops.Fast}
+}
+
+// randomTokens draws n tokens.
+func randomTokens(r *rand.Rand, n, vocab int) []int32 {
+	t := make([]int32, n)
+	for i := range t {
+		t[i] = int32(r.IntN(vocab))
+	}
+	return t
+}
