@@ -1,0 +1,98 @@
+// The playground's state: the form, the run, and their place in the address.
+import { signal, effect, untracked, batch } from './html.js'
+import { api, route, go, copy, say } from './store.js'
+import { Runner } from './run.js'
+import { controlOf, defaults, fromQuery, toQuery, toRequest } from './params.js'
+import { curl } from './format.js'
+import { formatJSON } from './json.js'
+import { token } from './store.js'
+
+// Browsers and proxies differ in how long an address may be; a prompt beyond this
+// stays out of it, and the page says so.
+const longestPrompt = 16000
+
+/** What the person has set. */
+export const form = signal(fromQuery(route.peek().view === 'playground' ? route.peek().query : new URLSearchParams()))
+
+/** Changes some fields of the form. */
+export function set(patch) {
+  form.value = { ...form.peek(), ...patch }
+}
+
+export const runner = new Runner({ api })
+export const run = runner.state
+
+/** The control that the server refused, and why. */
+export const invalid = signal({ name: '', message: '' })
+
+/** Parameters as the server resolved them in the last run: name -> {value, origin}. */
+export const resolved = signal({})
+
+let timer = 0
+effect(() => {
+  const state = form.value
+  const here = route.value.view === 'playground'
+  clearTimeout(timer)
+  if (here) timer = setTimeout(() => go('playground', addressOf(state), { replace: true }), 200)
+})
+
+// An address that someone opened or went back to wins over the form; the bare
+// "#/playground" of the menu does not.
+effect(() => {
+  const { view, query } = route.value
+  if (view !== 'playground' || query.toString() === '') return
+  untracked(() => {
+    if (query.toString() !== addressOf(form.peek()).toString()) form.value = fromQuery(query)
+  })
+})
+
+function addressOf(state) {
+  return toQuery(state.prompt.length > longestPrompt ? { ...state, prompt: '' } : state)
+}
+
+/** Runs the form as it stands, or with some fields changed first. */
+export async function start(patch) {
+  if (runner.busy) return
+  batch(() => {
+    if (patch) set(patch)
+    invalid.value = { name: '', message: '' }
+  })
+  await runner.run(toRequest(form.peek()))
+  const { error, detail } = run.peek()
+  if (detail?.params) resolved.value = Object.fromEntries(detail.params.map((p) => [p.name, p]))
+  const name = error && error.status === 400 ? controlOf(error.param) : ''
+  if (!name) return
+  invalid.value = { name, message: error.message }
+  const control = document.getElementById(`p-${name}`)
+  control?.closest('details')?.setAttribute('open', '')
+  control?.focus()
+}
+
+/** Puts every parameter back to its default; the prompt stays. */
+export function reset() {
+  batch(() => {
+    form.value = { ...defaults(), prompt: form.peek().prompt }
+    invalid.value = { name: '', message: '' }
+  })
+  say('Parameters are back at their defaults')
+}
+
+/** Copies the form as a shell command. */
+export function copyCurl() {
+  const request = toRequest(form.peek())
+  return copy(curl(location.origin, formatJSON(request), { stream: form.peek().stream, key: token.peek() !== '' }), 'Command')
+}
+
+/** Copies the address that brings this prompt and these parameters back. */
+export function share() {
+  const state = form.peek()
+  go('playground', addressOf(state), { replace: true })
+  if (state.prompt.length > longestPrompt) say('The prompt is too long for a link: the link holds the parameters only')
+  return copy(location.href, 'Link')
+}
+
+/** Sets a token's bias: -100 bans it. */
+export function bias(id, text, value) {
+  const rest = form.peek().bias.filter((b) => b.id !== id)
+  set({ bias: [...rest, { id, text, value }] })
+}
