@@ -1,0 +1,19 @@
+package sampling
+
+// topKStage keeps the k candidates with the largest logits, ties to the lower id.
+type topKStage int
+
+func (k topKStage) Apply(d *Distribution) {
+	h := d.histogram()
+	left := uint64(k)
+	for b, f := range h.fine[:h.last+1] {
+		if n := f >> 32; n < left {
+			left -= n
+			continue
+		}
+		m := d.members(b)
+		n, last := cut(m, float64(left), func(Candidate) float64 { return 1 })
+		d.raise(last, b, m[:n])
+		return
+	}
+}
