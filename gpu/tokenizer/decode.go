@@ -83,23 +83,33 @@ func hexDigit(c byte) (byte, bool) {
 	return 0, false
 }
 
+// Pieces renders single tokens; *Tokenizer does.
+type Pieces interface {
+	// AppendPiece appends the bytes of a token, see Tokenizer.AppendPiece.
+	AppendPiece(dst []byte, id TokenID, special bool) []byte
+}
+
 // Decoder renders a stream of tokens as valid UTF-8. It never splits a
 // character over two results and writes one U+FFFD for each maximal subpart of
 // an ill-formed sequence (Unicode 15, section 3.9), so the joined results are
 // the same however the tokens arrive. It belongs to one goroutine.
 type Decoder struct {
-	t    *Tokenizer
+	p    Pieces
 	held []byte // begins a character that is not complete yet; at most 3 bytes
 	out  []byte
 }
 
 // NewDecoder returns a decoder that renders no control tokens.
-func (t *Tokenizer) NewDecoder() *Decoder { return &Decoder{t: t} }
+func (t *Tokenizer) NewDecoder() *Decoder { return NewDecoder(t) }
+
+// NewDecoder returns a decoder over anything that renders tokens; it renders no
+// control tokens.
+func NewDecoder(p Pieces) *Decoder { return &Decoder{p: p} }
 
 // Push returns the text that id completes, which may be empty. The slice is
 // valid until the next call.
 func (d *Decoder) Push(id TokenID) []byte {
-	d.held = d.t.AppendPiece(d.held, id, false)
+	d.held = d.p.AppendPiece(d.held, id, false)
 	var rest []byte
 	d.out, rest = appendWellFormed(d.out[:0], d.held)
 	d.held = d.held[:copy(d.held, rest)]
