@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 
 	"ganglion/gpu/ops"
 	"ganglion/gpu/tensor"
@@ -18,13 +19,13 @@ var rowCounts = []int{33, 2, 1}
 func matMulCases(large bool) []testCase {
 	var cases []testCase
 	for _, t := range tensor.Types() {
-		for _, blocks := range []int{1, 3, 5} {
+		for _, blocks := range []int{1, 2, 3} {
 			cols := blocks * t.BlockSize()
 			if t.BlockSize() == 1 {
-				cols = []int{1, 37, 515}[blocks/2]
+				cols = []int{1, 37, 515}[blocks-1]
 			}
 			for _, rows := range []int{1, 33} {
-				cases = append(cases, matMulCase(t, cols, rows, blocks == 3, rowCounts))
+				cases = append(cases, matMulCase(t, cols, rows, blocks == 2, rowCounts))
 			}
 		}
 		cases = append(cases, matMulCase(t, 2*max(t.BlockSize(), 32), 130, true, []int{2}))
@@ -38,32 +39,34 @@ func matMulCases(large bool) []testCase {
 
 func matMulCase(t tensor.Type, cols, rows int, bias bool, seqs []int) testCase {
 	name := fmt.Sprintf("matmul/%s/%dx%d", t, rows, cols)
-	r := random(name + "/weights")
-	w := quantised(r, t, cols, rows, 1)
-	var b *ops.Weight
-	if bias {
-		b = normal(r, "bias", rows, 1, 1)
-	}
+	// Weights are made when the check runs: making those of all types takes a second.
+	weights := sync.OnceValue(func() [2]*ops.Weight {
+		r := random(name + "/weights")
+		w := [2]*ops.Weight{quantised(r, t, cols, rows, 1)}
+		if bias {
+			w[1] = normal(r, "bias", rows, 1, 1)
+		}
+		return w
+	})
 	return testCase{
 		name: name, ins: []input{{width: cols}}, out: rows, seqs: seqs, tol: matMulTolerance(cols),
 		build: func(p *ops.Builder, in []ops.View, out ops.View) {
+			w, b := weights()[0], weights()[1]
 			if b != nil {
 				p.Weight(b)
 			}
 			p.Add(&ops.MatMul{W: p.Weight(w), Bias: b, In: in[0], Out: out})
 		},
 		oracle: func(s sequence) []expected {
-			m := matrix{wide(w), cols}
+			m, shift := matrix{wide(weights()[0]), cols}, wide(weights()[1])
 			return each(s, rows, func(pos int, e expected) expected {
 				e.fastMag = make([]float64, rows)
 				for c := range rows {
 					e.want[c], e.mag[c], e.fastMag[c] = m.dot(c, s.in[0][pos])
 				}
-				if b != nil {
-					for c, v := range wide(b) {
-						e.want[c] += v
-						e.mag[c] += math.Abs(v)
-					}
+				for c, v := range shift {
+					e.want[c] += v
+					e.mag[c] += math.Abs(v)
 				}
 				return e
 			})
