@@ -137,11 +137,17 @@ func (d *deviation) add(got, want float64) {
 
 func (d *deviation) mean() float64 { return d.sum / float64(d.n) }
 
-// exactBound is the largest difference of a log-probability from the float32
-// reference in exact mode; fastBound the largest mean difference in fast mode,
-// what the reference loses with its own 8-bit activations.
+// exactBound is the largest mean difference of log-probabilities from the float32
+// reference in exact mode; fastBound the same in fast mode, what the reference
+// loses with its own 8-bit activations.
+//
+// worstBound is for a single value. The golden run itself rounds queries, softmax
+// weights and GELU to halves, and does not repeat to better than that: the same
+// library with the same float32 weights on another machine differs from the golden
+// values by 0.0009 to 0.0012 in the mean and up to 0.014 in a single value.
 const (
 	exactBound = 0.002
+	worstBound = 0.02
 	fastBound  = 0.07
 	tieMargin  = 0.01 // below it either token is right
 )
@@ -164,8 +170,9 @@ func TestGemmaExactFollowsTheReference(t *testing.T) {
 				t.Errorf("%q: step %d: token %d, want %d (margin %.3f)", c.Prompt, pos+1-n, best, c.GreedyIDs[pos+1-n], step.Margin)
 			}
 		})
-		if d.worst > exactBound {
-			t.Errorf("%q: largest difference %.5f, bound %v", c.Prompt, d.worst, exactBound)
+		t.Logf("%q: mean difference %.5f, largest %.5f over %d values", c.Prompt, d.mean(), d.worst, d.n)
+		if d.mean() > exactBound || d.worst > worstBound {
+			t.Errorf("%q: mean difference %.5f, largest %.5f, bounds %v and %v", c.Prompt, d.mean(), d.worst, exactBound, worstBound)
 		}
 	}
 }
