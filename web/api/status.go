@@ -1,0 +1,96 @@
+package api
+
+// Health is the answer of GET /health.
+type Health struct {
+	Status string `json:"status"` // "ok", "loading", "no_model"
+	*HealthDetail
+}
+
+// HealthDetail is what a caller with the key learns.
+type HealthDetail struct {
+	Version  string   `json:"version"`
+	Model    string   `json:"model"`
+	Backend  string   `json:"backend"`
+	Device   string   `json:"device"`
+	Numerics string   `json:"numerics"`
+	Queue    Queue    `json:"queue"`
+	Loading  *Loading `json:"loading"`
+}
+
+// Queue counts requests.
+type Queue struct {
+	Running int `json:"running"`
+	Queued  int `json:"queued"`
+	Max     int `json:"max"`
+}
+
+// Loading is how far a load has come, in bytes of weights.
+type Loading struct {
+	Name  string `json:"name"`
+	Done  int64  `json:"done"`
+	Total int64  `json:"total"`
+}
+
+// Status is the answer of GET /v1/status.
+type Status struct {
+	State    string     `json:"state"`
+	Version  string     `json:"version"`
+	Model    *ModelInfo `json:"model"`
+	Loading  *Loading   `json:"loading"`
+	Error    string     `json:"error"`
+	Running  int        `json:"running"`
+	Queued   int        `json:"queued"`
+	QueueMax int        `json:"queue_max"`
+	Devices  []Device   `json:"devices"`
+	Log      LogStatus  `json:"log"`
+	Notes    []string   `json:"notes"`
+}
+
+// Device is a device of this machine and whether it is used.
+type Device struct {
+	Name    string `json:"name"`
+	Backend string `json:"backend"`
+	State   string `json:"state"` // "in use", "available", "quarantined", "unavailable"
+	Note    string `json:"note"`
+}
+
+// LogStatus is the state of the request log.
+type LogStatus struct {
+	State   string `json:"state"` // "ok", "off", or what is wrong
+	Dropped int64  `json:"dropped"`
+	Path    string `json:"path"`
+}
+
+// ModelInfo describes a loaded model.
+type ModelInfo struct {
+	Name         string   `json:"name"`
+	Path         string   `json:"path"`
+	Architecture string   `json:"architecture"`
+	Quantization string   `json:"quantization"`
+	Parameters   int64    `json:"parameters"`
+	Hash         string   `json:"hash"`
+	FileBytes    int64    `json:"file_bytes"`
+	Vocab        int      `json:"vocab"`
+	Context      int      `json:"context"`
+	TrainContext int      `json:"train_context"`
+	Slots        int      `json:"slots"`
+	MaxRows      int      `json:"max_rows"`
+	Backend      string   `json:"backend"`
+	Device       string   `json:"device"`
+	Numerics     string   `json:"numerics"`
+	KV           string   `json:"kv"`
+	Kernels      string   `json:"kernels"`
+	Threads      int      `json:"threads"`
+	WeightBytes  int64    `json:"weight_bytes"`
+	KVBytes      int64    `json:"kv_bytes"`
+	ScratchBytes int64    `json:"scratch_bytes"`
+	Sampling     Sampling `json:"sampling"`
+}
+
+// Sampling are the sampling values a model file suggests.
+type Sampling struct {
+	Temperature *float64 `json:"temperature"`
+	TopP        *float64 `json:"top_p"`
+	MinP        *float64 `json:"min_p"`
+	TopK        *int64   `json:"top_k"`
+}

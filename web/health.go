@@ -1,0 +1,89 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/julienschmidt/httprouter"
+
+	"ganglion/appliance"
+	"ganglion/gpu/engine"
+	"ganglion/web/api"
+)
+
+// health answers 200 only when a token can be produced. Who has no key where one
+// is needed learns the state alone.
+func (s *Server) health(w *response, r *http.Request, _ httprouter.Params) error {
+	st := s.cfg.Status()
+	h := api.Health{Status: string(st.State)}
+	code := http.StatusServiceUnavailable
+	switch st.State {
+	case appliance.StateReady:
+		h.Status, code = "ok", http.StatusOK
+	case appliance.StateLoading:
+		w.Header().Set("Retry-After", strconv.Itoa(failures[appliance.CodeLoading].retryAfter))
+	default:
+		w.Header().Set("Retry-After", strconv.Itoa(failures[appliance.CodeNoModel].retryAfter))
+	}
+	if s.authorised(r, caller) {
+		h.HealthDetail = &api.HealthDetail{
+			Version: s.cfg.Version, Loading: loading(st.Loading),
+			Queue: api.Queue{Running: st.Running, Queued: st.Queued, Max: st.QueueMax},
+		}
+		if m := st.Model; m != nil {
+			h.Model, h.Backend, h.Device, h.Numerics = m.Name, m.Backend, m.Device, m.Numerics
+		}
+	}
+	w.json(code, encode(h))
+	return nil
+}
+
+// status tells the page everything about the server but its log's rows.
+func (s *Server) status(w *response, _ *http.Request, _ httprouter.Params) error {
+	st := s.cfg.Status()
+	out := api.Status{
+		State: string(st.State), Version: s.cfg.Version, Model: modelInfo(st.Model), Loading: loading(st.Loading),
+		Error: st.Error, Running: st.Running, Queued: st.Queued, QueueMax: st.QueueMax,
+		Devices: []api.Device{}, Notes: []string{}, Log: api.LogStatus{State: "off"},
+	}
+	if s.cfg.Devices != nil {
+		out.Devices = append(out.Devices, s.cfg.Devices()...)
+	}
+	if s.cfg.Notes != nil {
+		out.Notes = append(out.Notes, s.cfg.Notes()...)
+	}
+	if s.cfg.Log != nil {
+		out.Log = s.cfg.Log.Status()
+	}
+	w.json(http.StatusOK, encode(out))
+	return nil
+}
+
+func loading(p *appliance.Progress) *api.Loading {
+	if p == nil {
+		return nil
+	}
+	return &api.Loading{Name: p.Name, Done: p.Done, Total: p.Total}
+}
+
+func modelInfo(m *engine.Info) *api.ModelInfo {
+	if m == nil {
+		return nil
+	}
+	return &api.ModelInfo{
+		Name: m.Name, Path: m.Path, Architecture: m.Architecture, Quantization: m.Quantization,
+		Parameters: m.Parameters, Hash: m.Hash, FileBytes: m.FileBytes,
+		Vocab: m.Vocab, Context: m.Context, TrainContext: m.TrainContext, Slots: m.Slots, MaxRows: m.MaxRows,
+		Backend: m.Backend, Device: m.Device, Numerics: m.Numerics, KV: m.KV, Kernels: m.Kernels, Threads: m.Threads,
+		WeightBytes: m.WeightBytes, KVBytes: m.KVBytes, ScratchBytes: m.ScratchBytes,
+		Sampling: api.Sampling{
+			Temperature: m.Sampling.Temperature, TopP: m.Sampling.TopP, MinP: m.Sampling.MinP, TopK: m.Sampling.TopK,
+		},
+	}
+}
+
+// openAPI serves our own document.
+func (s *Server) openAPI(w *response, _ *http.Request, _ httprouter.Params) error {
+	w.json(http.StatusOK, api.Document())
+	return nil
+}

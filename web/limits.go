@@ -1,0 +1,127 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"ganglion/appliance"
+)
+
+const (
+	// bodyRate is the slowest a client may send its body on average, in bytes a
+	// second, once BodyTimeout has passed.
+	bodyRate = 1 << 10
+	// smallBody is a body that is held without a reservation.
+	smallBody = 64 << 10
+	// firstBuffer is the memory taken for a body before any of it has come: a
+	// length that is only announced must not take any.
+	firstBuffer = 512 << 10
+	// smallMax bounds the bodies of routes that take a few fields.
+	smallMax = 8 << 20
+)
+
+// body reads a request's body under a limit that counts only time in which the
+// client is to send: each read gets the time left, and the deadline is taken off
+// as soon as the body is over, since the connection is then watched for the
+// client's leaving by the same means.
+type body struct {
+	r     io.Reader
+	w     *response
+	idle  time.Duration
+	start time.Time
+	n     int64
+}
+
+func (s *Server) body(w *response, r *http.Request) *body {
+	return &body{r: r.Body, w: w, idle: s.cfg.BodyTimeout, start: time.Now()}
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	deadline := time.Now().Add(b.idle)
+	if slowest := b.start.Add(b.idle + time.Duration(b.n)*time.Second/bodyRate); slowest.Before(deadline) {
+		deadline = slowest
+	}
+	_ = b.w.control.SetReadDeadline(deadline) // absent only in tests without a connection
+	n, err := b.r.Read(p)
+	b.n += int64(n)
+	if err != nil {
+		_ = b.w.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// readBody reads a whole body of at most max bytes. The caller calls release when
+// the body is no longer held.
+func (s *Server) readBody(w *response, r *http.Request, max int64) (data []byte, release func(), err error) {
+	release = func() {}
+	if err := checkEncoding(r); err != nil {
+		return nil, release, err
+	}
+	if r.ContentLength > max {
+		return nil, release, tooLarge(w, max)
+	}
+	size := r.ContentLength
+	if size < 0 {
+		size = max // chunked: as much may come
+	}
+	if size > smallBody {
+		if release, err = s.reserve(r.Context(), size); err != nil {
+			return nil, func() {}, err
+		}
+	}
+	b := s.body(w, r)
+	data = make([]byte, 0, min(size, firstBuffer)+1)
+	for {
+		if len(data) == cap(data) {
+			grown := make([]byte, len(data), min(int64(2*cap(data)), size+1))
+			copy(grown, data)
+			data = grown
+		}
+		n, err := b.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if int64(len(data)) > max {
+			return nil, release, tooLarge(w, max)
+		}
+		switch {
+		case err == io.EOF:
+			return data, release, nil
+		case err != nil:
+			return nil, release, bodyError(w, err)
+		}
+	}
+}
+
+// reserve waits until a body of n bytes fits into the memory for bodies.
+func (s *Server) reserve(ctx context.Context, n int64) (func(), error) {
+	n = min(n, s.cfg.MaxBodies)
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.BodyTimeout)
+	defer cancel()
+	if err := s.bodies.Acquire(ctx, n); err != nil {
+		return nil, appliance.Errorf(appliance.CodeQueueFull, "", "too many large requests are in work")
+	}
+	return func() { s.bodies.Release(n) }, nil
+}
+
+func checkEncoding(r *http.Request) error {
+	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+		return appliance.Errorf(codeEncoding, "", "a body with Content-Encoding is not read; send it as it is")
+	}
+	return nil
+}
+
+func tooLarge(w *response, max int64) error {
+	w.Header().Set("Connection", "close") // the rest of it will not be read
+	return appliance.Errorf(appliance.CodeBodyTooLarge, "", "the body is larger than %d bytes", max)
+}
+
+func bodyError(w *response, err error) error {
+	w.Header().Set("Connection", "close")
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return appliance.Errorf(codeTimeout, "", "the body did not come in time")
+	}
+	return appliance.Errorf(appliance.CodeInvalidJSON, "", "the body ended before its announced length")
+}
