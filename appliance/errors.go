@@ -1,6 +1,9 @@
 package appliance
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Code names a kind of failure; web maps it to a status, cmd to an exit code.
 type Code string
@@ -40,6 +43,9 @@ type Error struct {
 	Code    Code
 	Message string
 	Param   string // the field at fault, such as "stop[1]"; may be empty
+	// RetryAfter tells when to try again, for the codes that mean "not now"
+	// (CodeQueueFull, CodeLoading); 0 = unknown.
+	RetryAfter time.Duration
 }
 
 func (e *Error) Error() string { return e.Message }

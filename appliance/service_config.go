@@ -1,0 +1,110 @@
+package appliance
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+)
+
+// Built-in values of the service.
+const (
+	// DefaultMaxTokens is the limit of a completion that asks for none.
+	DefaultMaxTokens = 512
+	// DefaultQueueMax is how many requests may wait for a slot.
+	DefaultQueueMax = 64
+)
+
+// Config says how a Service works. Zero values take the defaults named. It is
+// checked once, by NewService, and not changed afterwards.
+type Config struct {
+	Recorder Recorder         // the request log; nil keeps none
+	Logger   *slog.Logger     // internal errors, never prompt text; default slog.Default()
+	Now      func() time.Time // default time.Now; safe for concurrent use
+	Rand     func() uint64    // seeds of requests without one; default the system's; safe for concurrent use
+
+	QueueMax         int // requests waiting for a slot, default DefaultQueueMax
+	DefaultMaxTokens int // max_completion_tokens where a request names none, default DefaultMaxTokens
+
+	// PlainSpecial reads the text of control tokens in prompts as ordinary text.
+	// By default it is parsed.
+	PlainSpecial bool
+
+	// Sampling values for requests and model files that name none; nil: built in
+	// (temperature 1, top_p 1, top_k 0, min_p 0).
+	Temperature, TopP, MinP *float64
+	TopK                    *int64
+}
+
+// Validate reports the first value that is out of range, naming it.
+func (c *Config) Validate() error {
+	switch {
+	case c.QueueMax < 0:
+		return fmt.Errorf("appliance: config: queue_max %d is negative", c.QueueMax)
+	case c.DefaultMaxTokens < 0:
+		return fmt.Errorf("appliance: config: default_max_tokens %d is negative", c.DefaultMaxTokens)
+	}
+	for _, f := range []struct {
+		name  string
+		value *float64
+		limit span
+	}{
+		{"temperature", c.Temperature, temperatureSpan},
+		{"top_p", c.TopP, unitSpan},
+		{"min_p", c.MinP, unitSpan},
+	} {
+		if f.value != nil && !f.limit.holds(*f.value) {
+			return fmt.Errorf("appliance: config: %s %g is not in %s", f.name, *f.value, f.limit)
+		}
+	}
+	if c.TopK != nil && *c.TopK < 0 {
+		return fmt.Errorf("appliance: config: top_k %d is negative", *c.TopK)
+	}
+	return nil
+}
+
+// withDefaults fills in what is absent.
+func (c Config) withDefaults() Config {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Rand == nil {
+		c.Rand = systemRandom
+	}
+	if c.QueueMax == 0 {
+		c.QueueMax = DefaultQueueMax
+	}
+	if c.DefaultMaxTokens == 0 {
+		c.DefaultMaxTokens = DefaultMaxTokens
+	}
+	return c
+}
+
+func systemRandom() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails: it crashes the program where the system has no randomness
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// span is a closed range of numbers.
+type span struct{ low, high float64 }
+
+// The ranges of the numeric parameters. The contract gives none; penalties are
+// bounded as everywhere in the field, and the temperature where the distribution of
+// any real model is flat long before.
+var (
+	unitSpan        = span{0, 1}
+	temperatureSpan = span{0, 100}
+	penaltySpan     = span{-2, 2}
+	biasSpan        = span{-100, 100}
+)
+
+// holds tells whether v is in the range; NaN is in none.
+func (s span) holds(v float64) bool { return v >= s.low && v <= s.high && !math.IsNaN(v) }
+
+func (s span) String() string { return fmt.Sprintf("[%g, %g]", s.low, s.high) }
