@@ -1,0 +1,88 @@
+package ops
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestBatchCheck(t *testing.T) {
+	p := &Plan{Vocab: 10, Embed: 3}
+	o := Options{Slots: 3, Context: 8, MaxRows: 6, Threads: 1}
+	good := func() *Batch {
+		return &Batch{
+			Tokens: []int32{1, 2, -1, 9, 0}, Pos: []int32{0, 1, 2, 7, 4}, Slot: []int32{1, 1, 1, 0, 2},
+			Outs: []int32{2, 4}, Want: []Want{{Kind: WantRow}, {Kind: WantTop, K: 10}}, Embeds: make([]float32, 9),
+		}
+	}
+	tests := []struct {
+		name  string
+		spoil func(b *Batch)
+		says  string // "" = accepted
+	}{
+		{"good", func(*Batch) {}, ""},
+		{"no outputs", func(b *Batch) { b.Outs, b.Want = nil, nil }, ""},
+		{"empty", func(b *Batch) { *b = Batch{} }, "0 tokens"},
+		{"too many rows", func(b *Batch) { b.Tokens = make([]int32, 7) }, "at most 6"},
+		{"positions missing", func(b *Batch) { b.Pos = b.Pos[1:] }, "4 positions"},
+		{"slots missing", func(b *Batch) { b.Slot = b.Slot[1:] }, "4 slots"},
+		{"wants missing", func(b *Batch) { b.Want = b.Want[1:] }, "1 wants"},
+		{"token too large", func(b *Batch) { b.Tokens[0] = 10 }, "row 0: token 10"},
+		{"token too small", func(b *Batch) { b.Tokens[0] = -2 }, "row 0: token -2"},
+		{"embedding missing", func(b *Batch) { b.Embeds = b.Embeds[1:] }, "row 2: token -1"},
+		{"slot too large", func(b *Batch) { b.Slot[4] = 3 }, "slot 3 of 3"},
+		{"slot negative", func(b *Batch) { b.Slot[4] = -1 }, "slot -1"},
+		{"position too large", func(b *Batch) { b.Pos[3] = 8 }, "position 8"},
+		{"position negative", func(b *Batch) { b.Pos[3] = -1 }, "position -1"},
+		{"gap", func(b *Batch) { b.Pos[2] = 3 }, "position 3 after 1"},
+		{"backwards", func(b *Batch) { b.Pos[1] = 0 }, "position 0 after 0"},
+		{"slot comes back", func(b *Batch) { b.Slot[4] = 1 }, "slot 1 was used by row 0"},
+		{"output too large", func(b *Batch) { b.Outs[1] = 5 }, "row 5 of 5"},
+		{"output negative", func(b *Batch) { b.Outs[0] = -1 }, "row -1"},
+		{"output twice", func(b *Batch) { b.Outs[1] = 2 }, "row 2"},
+		{"best none", func(b *Batch) { b.Want[1].K = 0 }, "best 0"},
+		{"best too many", func(b *Batch) { b.Want[1].K = 11 }, "best 11"},
+		{"unknown kind", func(b *Batch) { b.Want[0].Kind = WantRow + 1 }, "kind 3"},
+	}
+	for _, tt := range tests {
+		b := good()
+		tt.spoil(b)
+		err := b.Check(p, o)
+		if tt.says == "" && err != nil || tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)) {
+			t.Errorf("%s: got %v, want %q", tt.name, err, tt.says)
+		}
+	}
+}
+
+func TestOptionsCheck(t *testing.T) {
+	good := Options{Slots: 1, Context: 1, MaxRows: 1, Threads: 1, Numerics: Exact, KV: KVF32}
+	if err := good.Check(); err != nil {
+		t.Errorf("good options: %v", err)
+	}
+	for name, spoil := range map[string]func(*Options){
+		"slots":    func(o *Options) { o.Slots = 0 },
+		"context":  func(o *Options) { o.Context = -1 },
+		"rows":     func(o *Options) { o.MaxRows = 0 },
+		"threads":  func(o *Options) { o.Threads = 0 },
+		"numerics": func(o *Options) { o.Numerics = 2 },
+		"kv":       func(o *Options) { o.KV = 2 },
+	} {
+		o := good
+		spoil(&o)
+		if o.Check() == nil {
+			t.Errorf("bad %s: no error", name)
+		}
+	}
+}
+
+// TestBatchCheckAllocatesNothing, for it stands in the decode loop.
+func TestBatchCheckAllocatesNothing(t *testing.T) {
+	p, o := &Plan{Vocab: 10}, Options{Slots: 2, Context: 8, MaxRows: 6, Threads: 1}
+	b := &Batch{Tokens: []int32{1, 2}, Pos: []int32{0, 1}, Slot: []int32{1, 0}, Outs: []int32{1}, Want: make([]Want, 1)}
+	if n := testing.AllocsPerRun(10, func() {
+		if err := b.Check(p, o); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
