@@ -18,9 +18,9 @@ export function Devices({ data }) {
             <span class="wrap"><strong>${d.name}</strong> <span class="muted">through ${d.backend}</span>${d.note && html`<br /><span class="small-text">${sentence(d.note)}</span>`}</span>
           </li>`)}</ul>`}
       <dl class="facts">
+        <div><dt>Version</dt><dd>${version}</dd></div>
         ${log && html`<div><dt>Request log</dt><dd>${log.state || 'on'}${log.dropped > 0 ? `, ${integer(log.dropped)} dropped` : ''}</dd></div>`}
         ${log?.path && html`<div class="wide"><dt>Kept in</dt><dd class="wrap">${log.path}</dd></div>`}
-        <div><dt>Version</dt><dd>${version}</dd></div>
       </dl>
     </section>`
 }

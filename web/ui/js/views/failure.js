@@ -1,5 +1,6 @@
 // A failed request in plain words, with what can be done about it.
 import { html, useEffect, useState } from '../html.js'
+import { controlOf } from '../params.js'
 import { Warn } from './icons.js'
 
 /** Title and advice for an error of the API. */
@@ -10,7 +11,7 @@ export function explain(error) {
   if (error.status === 503 && error.code === 'queue_full') return { title: 'Too many requests are waiting', advice: 'The queue is full right now.' }
   if (error.status === 503) return { title: 'Not ready yet', advice: 'Try again as soon as a model is loaded.' }
   if (error.code === 'context_length_exceeded') return { title: 'The prompt is too long for this model', advice: 'Nothing was cut: shorten the prompt, or load the model with a larger context.' }
-  if (error.status === 400) return { title: 'The server refused the request', advice: error.param ? `The value at fault is “${error.param}”.` : '' }
+  if (error.status === 400) return { title: 'The server refused the request', advice: controlOf(error.param) ? 'The field is marked in the form.' : '' }
   return { title: 'Something went wrong on the server', advice: 'Its log has the details.' }
 }
 

@@ -3,7 +3,7 @@
 import { html, useEffect, useRef, useState } from '../html.js'
 import { api, formatHash, go, route, server } from '../store.js'
 import { isAbort } from '../api.js'
-import { ago, duration, integer, visible } from '../format.js'
+import { ago, duration, integer } from '../format.js'
 import { Record } from './record.js'
 import { Refresh, Warn } from './icons.js'
 
@@ -116,13 +116,16 @@ function List({ log, filtered, id, query }) {
     ${log.next && html`<p class="more"><button class="button" disabled=${log.phase === 'more'} onClick=${log.more}>${log.phase === 'more' ? 'Loading…' : 'Show older'}</button></p>`}`
 }
 
+/** Text on one line, its line breaks as signs. */
+const oneLine = (text) => text.replace(/\s*\n\s*/g, ' ⏎ ')
+
 function Item({ r, current, query }) {
   const to = new URLSearchParams(query)
   to.set('id', r.id)
   const tps = r.decode_ms > 0 && r.completion_tokens > 1 ? Math.round(((r.completion_tokens - 1) * 1000) / r.decode_ms) : 0
   return html`
     <li><a class="log-item" href=${formatHash('history', to)} aria-current=${current ? 'true' : undefined}>
-      <span class="log-text"><span class="log-prompt">${r.prompt ? visible(r.prompt) : 'no text kept'}</span>${r.text && html`<span class="log-answer">${visible(r.text)}</span>`}</span>
+      <span class="log-text"><span class="log-prompt">${r.prompt ? oneLine(r.prompt) : 'no text kept'}</span>${r.text && html`<span class="log-answer">${oneLine(r.text)}</span>`}</span>
       <span class="log-meta">
         <${Outcome} value=${r.outcome} />
         <time datetime=${r.created_at} title=${new Date(r.created_at).toLocaleString()}>${ago(r.created_at)}</time>

@@ -25,12 +25,11 @@ export const Auto = icon(html`<circle cx="12" cy="12" r="8" /><path d="M12 4a8 8
 export const Check = icon(html`<path d="m5 12.5 4.5 4.5L19 7.5" />`)
 export const Refresh = Reset
 
-/** The mark: three cells tied in a knot, their fibres reaching out. */
+/** The mark: a trefoil knot with a nerve cell at each of its tips, fibres reaching out. */
 export const Mark = () => html`
-  <svg class="mark" width="30" height="30" viewBox="0 0 32 32" aria-hidden="true" focusable="false">
-    <g class="fibre"><path d="M11.5 12.5C8.5 10.5 7 8.5 6.2 5.6M20.8 11.5c2-1.6 3-3.4 3.6-6M10 19.6c-2 .9-3.8 2.2-5.2 4.3M17.4 23.6c.2 1.7.8 3 2 4.4M24 17.8c1.5.4 2.7 1.1 3.8 2.2" /></g>
-    <g class="knot"><path d="M12 13.5q4.5 3.5 9-.8M12 14.5q-.6 6 5 7.6M21.5 13.5q2 6-4 8.4" /></g>
-    <g class="cell"><circle cx="11.6" cy="13.4" r="3.7" /><circle cx="21.2" cy="12.8" r="3.2" /><circle cx="16.8" cy="21.7" r="3.4" /></g>
-    <g class="tip"><circle cx="6.2" cy="5.6" r="1.3" /><circle cx="24.4" cy="5.5" r="1.3" /><circle cx="4.8" cy="23.9" r="1.3" /><circle cx="19.4" cy="28" r="1.3" /><circle cx="27.8" cy="20" r="1.3" /></g>
-    <circle class="nucleus" cx="11.6" cy="13.4" r="1.4" />
+  <svg class="mark" width="32" height="32" viewBox="0 0 32 32" aria-hidden="true" focusable="false">
+    <path class="fibre" d="M24.4 12.5L25.9 8.2M24.4 12.5L28.9 13.5M16.0 27.1L19.1 30.6M16.0 27.1L12.9 30.6M7.6 12.5L3.1 13.5M7.6 12.5L6.1 8.2" />
+    <path class="knot" d="M22.4 18.6C23.7 17.6 24.6 16.3 24.8 15.0C25.1 13.8 24.7 12.6 23.9 11.8C23.0 11.0 21.7 10.6 20.2 10.7C18.8 10.9 17.2 11.6 15.8 12.7C14.3 13.9 13.2 15.5 12.5 17.2M11.8 22.3C12.0 24.0 12.7 25.4 13.6 26.2C14.6 27.1 15.8 27.3 16.9 27.0C18.0 26.7 19.0 25.8 19.7 24.4C20.3 23.1 20.5 21.3 20.2 19.5C19.9 17.7 19.1 15.9 17.9 14.4M13.8 11.3C12.3 10.6 10.8 10.5 9.5 11.0C8.3 11.4 7.5 12.3 7.2 13.4C6.9 14.5 7.2 15.9 8.1 17.1C9.0 18.3 10.4 19.3 12.1 20.0C13.8 20.6 15.8 20.8 17.6 20.5" />
+    <g class="cell"><circle cx="24.4" cy="12.5" r="2.5" /><circle cx="16" cy="27.1" r="2.5" /><circle cx="7.6" cy="12.5" r="2.5" /></g>
+    <g class="tip"><circle cx="25.9" cy="8.2" r="0.9" /><circle cx="28.9" cy="13.5" r="0.9" /><circle cx="19.1" cy="30.6" r="0.9" /><circle cx="12.9" cy="30.6" r="0.9" /><circle cx="3.1" cy="13.5" r="0.9" /><circle cx="6.1" cy="8.2" r="0.9" /></g>
   </svg>`

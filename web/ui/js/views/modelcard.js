@@ -34,10 +34,10 @@ function Facts({ m, data, found }) {
     ['Source', source], ['Architecture', m.architecture], ['Quantisation', m.quantization], ['Parameters', count(m.parameters)], ['File', bytes(m.file_bytes)],
     ['Context', m.context ? `${integer(m.context)} tokens${m.train_context > m.context ? `, trained with ${integer(m.train_context)}` : ''}` : null],
     ['Vocabulary', m.vocab ? `${integer(m.vocab)} tokens` : null],
-    ['Runs on', m.backend], ['Device', m.device], ['Numbers', m.numerics], ['KV cache', m.kv], ['Threads', m.threads],
+    ['Runs on', m.backend], ['Numbers', m.numerics], ['KV cache', m.kv], ['Threads', m.threads],
     ['At once', m.slots ? `${integer(m.slots)} ${m.slots === 1 ? 'sequence' : 'sequences'}` : null],
     ['Now', data.running || data.queued ? `${integer(data.running)} running, ${integer(data.queued)} waiting` : 'idle'],
-    ['File path', m.path],
+    ['Device', m.device], ['File path', m.path],
   ]
   return html`<dl class="facts">${facts.filter(([, v]) => v != null && v !== '' && v !== 0).map(([k, v]) => html`
     <div key=${k} class=${k === 'File path' || k === 'Device' ? 'wide' : ''}><dt>${k}</dt><dd class="wrap">${v}</dd></div>`)}</dl>`

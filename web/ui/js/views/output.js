@@ -27,7 +27,7 @@ export function Output() {
       </header>
       ${r.phase === 'idle' ? html`<${Empty} />` : html`<${Body} r=${r} />`}
       ${known && look.value.colour && html`<${Legend} />`}
-      ${r.phase !== 'idle' && r.phase !== 'waiting' && html`<${Stats} r=${r} />`}
+      ${(r.tokens.length > 0 || r.phase === 'done') && html`<${Stats} r=${r} />`}
       ${r.tokens.length > 1 && html`<${Chart} r=${r} known=${known} />`}
     </section>`
 }

@@ -1,0 +1,58 @@
+// Pictures of every view for a look: node shots.mjs FOLDER. Uses the stand-in.
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { openBrowser, startScripted, withPage } from './harness.mjs'
+
+const folder = process.argv[2]
+if (!folder) throw new Error('usage: node shots.mjs FOLDER')
+await mkdir(folder, { recursive: true })
+const only = process.argv[3]
+const browser = await openBrowser()
+const mock = await startScripted()
+
+const prompt = encodeURIComponent('The capital of France is')
+const run = async (page) => {
+  await page.getByRole('button', { name: 'Run', exact: true }).click()
+  await page.getByText('length', { exact: true }).first().waitFor()
+}
+const scenes = {
+  'play-empty': { hash: '#/playground' },
+  'play-done': { hash: `#/playground?prompt=${prompt}&seed=7&temperature=0.8&stop=%0A%0A%0A&bias=0:-100&bias=1:-100`, act: async (page) => { await run(page) } },
+  'play-card': { hash: `#/playground?prompt=${prompt}&seed=7`, act: async (page) => { await run(page); await page.getByRole('option').nth(7).hover(); await page.locator('#token-card').waitFor() } },
+  'play-pinned': { hash: `#/playground?prompt=${prompt}&seed=7`, act: async (page) => { await run(page); await page.getByRole('option').nth(9).click(); await page.getByRole('dialog').waitFor() } },
+  'play-streaming': { hash: `#/playground?prompt=${prompt}%20&seed=7`, state: { hold: 21 }, act: async (page) => { await page.getByRole('button', { name: 'Run', exact: true }).click(); await page.getByRole('option').nth(19).waitFor() } },
+  'play-space': { hash: `#/playground?prompt=${prompt}&seed=7`, act: async (page) => { await run(page); await page.getByLabel('White space').check(); await page.getByLabel('Monospace').check() } },
+  'play-400': { hash: `#/playground?prompt=${prompt}&top_p=1.5`, act: async (page) => { await page.getByRole('button', { name: 'Run', exact: true }).click(); await page.getByRole('alert').waitFor() } },
+  'play-503': { hash: `#/playground?prompt=${prompt}`, state: { queueFull: true }, act: async (page) => { await page.getByRole('button', { name: 'Run', exact: true }).click(); await page.getByRole('alert').waitFor() } },
+  'play-bias': { hash: `#/playground?prompt=${prompt}`, act: async (page) => { await page.getByLabel('Token bias').fill('cat'); await page.getByRole('button', { name: /Ban all/ }).click() } },
+  'history-empty': { hash: '#/history' },
+  'history': { hash: '#/history', fill: true },
+  'record': { hash: '#/history?id=cmpl-0002', fill: true, act: async (page) => { await page.getByRole('button', { name: 'Replay' }).click(); await page.getByText('Byte-equal').waitFor() } },
+  'models': { hash: '#/models' },
+  'models-loading': { hash: '#/models', state: { loading: { name: 'Qwen3-1.7B-Q8_0', done: 789e6, total: 1834e6 } } },
+  'models-none': { hash: '#/models', state: { model: 'none' } },
+  'locked': { hash: '#/playground', state: { key: 'secret' } },
+}
+
+for (const [name, scene] of Object.entries(scenes)) {
+  if (only && !name.match(only)) continue
+  for (const scheme of ['light', 'dark']) {
+    for (const width of [1280, 360]) {
+      await mock.tell({ reset: true, ...scene.state })
+      if (scene.fill) {
+        for (const p of ['The capital of France is', '<img src=x onerror=window.P=1>', 'def fibonacci(n):\n', 'Once upon a time there was a very long prompt that goes on and on until it does not fit on a single line of the list any more, and still it goes on']) {
+          await fetch(`${mock.url}/v1/completions`, { method: 'POST', body: JSON.stringify({ prompt: p, logprobs: true, max_completion_tokens: 30 }) })
+        }
+      }
+      await withPage(browser, mock.url, { hash: scene.hash, width, height: width === 360 ? 740 : 860, scheme, expect: [/Failed to load resource/] }, async (page) => {
+        await page.getByRole('navigation').waitFor()
+        await page.waitForLoadState('networkidle')
+        await scene.act?.(page)
+        await page.screenshot({ path: join(folder, `${name}-${width}-${scheme}.png`), fullPage: true })
+      }).catch((e) => console.error(name, width, scheme, e.message))
+      await mock.tell({ release: true })
+    }
+  }
+}
+await browser.close()
+await mock.close()
