@@ -93,6 +93,9 @@ func (f *File) load(t Tensor) ([]byte, error) {
 	if b := p.have(t); b != nil {
 		return b, nil
 	}
+	if t.Bytes > math.MaxInt {
+		return nil, fmt.Errorf("gguf: %s: %s: %d bytes do not fit in memory", p.path, quoted("tensor", t.Name), t.Bytes)
+	}
 	b := make([]byte, t.Bytes)
 	if err := p.read(t, b, 0); err != nil {
 		return nil, err

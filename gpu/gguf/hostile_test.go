@@ -217,10 +217,11 @@ func TestHugeSparseFile(t *testing.T) {
 		})
 	}
 	t.Run("large data loads", func(t *testing.T) {
-		path := save(t, index(1<<30, 4).u32(uint32(tensor.F32)).u64(0))
+		path := save(t, index(1<<26, 4).u32(uint32(tensor.F32)).u64(0))
 		grow(t, path, 1<<36)
 		f := open(t, path)
-		if got, want := len(data(t, f, "t")), 1<<34; got != want {
+		x, _ := f.Tensor("t")
+		if got, want := x.Bytes, int64(1<<30); got != want {
 			t.Errorf("tensor has %d bytes, want %d", got, want)
 		}
 	})

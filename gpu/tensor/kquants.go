@@ -10,7 +10,7 @@ func decodeQ2_K(dst []float32, src []byte) {
 	scales, qs := src[:16], src[16:80]
 	d, dmin := half(src[80:]), half(src[82:])
 	for g, s := range scales {
-		dl, ml := d*float32(s&15), dmin*float32(s>>4)
+		dl, ml := float32(d*float32(s&15)), float32(dmin*float32(s>>4))
 		q := qs[32*(g/8)+16*(g%2):][:16]
 		shift := 2 * (g / 2 % 4)
 		for j, out := range q {
@@ -59,7 +59,7 @@ func decodeQ4_K(dst []float32, src []byte) {
 	scales, qs := src[4:16], src[16:144]
 	for g := range 8 {
 		sc, mn := scaleMin(scales, g)
-		dl, ml := d*float32(sc), dmin*float32(mn)
+		dl, ml := float32(d*float32(sc)), float32(dmin*float32(mn))
 		for j, b := range qs[32*(g/2):][:32] {
 			dst[32*g+j] = float32(dl*float32(b>>(4*(g%2))&15)) - ml
 		}
@@ -73,7 +73,7 @@ func decodeQ5_K(dst []float32, src []byte) {
 	scales, high, qs := src[4:16], src[16:48], src[48:176]
 	for g := range 8 {
 		sc, mn := scaleMin(scales, g)
-		dl, ml := d*float32(sc), dmin*float32(mn)
+		dl, ml := float32(d*float32(sc)), float32(dmin*float32(mn))
 		for j, b := range qs[32*(g/2):][:32] {
 			q := b>>(4*(g%2))&15 | high[j]>>g&1<<4
 			dst[32*g+j] = float32(dl*float32(q)) - ml

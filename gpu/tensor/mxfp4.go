@@ -50,5 +50,5 @@ func halfUE4M3(x byte) float32 {
 	if exp == 0 {
 		return man * (1.0 / (1 << 10))
 	}
-	return math.Float32frombits(uint32(exp-7-1+127)<<23) * (1 + man/8)
+	return math.Float32frombits(uint32(exp-7-1+127)<<23) * ((8 + man) * 0.125)
 }
