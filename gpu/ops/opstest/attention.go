@@ -160,3 +160,47 @@ func (a attentionShape) slope(head int) float64 {
 	}
 	return math.Exp2(-float64(a.alibi) / n * float64(head+1))
 }
+
+// checkPerOutput lets only the output rows rotate and attend, as the last layer of a
+// model may: they must give the bits that they give among all rows.
+func checkPerOutput(b ops.Backend) error {
+	const heads, dim, rows = 2, 16, 30
+	plan := func(perOutput bool) *ops.Plan {
+		return Plan("per output", 4*dim, func(b *ops.Builder, row ops.View) ops.View {
+			c := b.Cache(ops.Cache{Name: "kv", KVHeads: 1, KeyDim: dim, ValueDim: dim, Window: 9})
+			b.Add(&ops.KVStore{Cache: c, K: row.Cols(2*dim, dim), V: row.Cols(3*dim, dim)})
+			q := row.Cols(0, heads*dim)
+			if perOutput {
+				q = b.Outputs(q)
+			}
+			b.Add(&ops.PosScale{Floor: 4, Scale: 0.5, In: q, Out: q})
+			q = b.RoPE(b.Table(&ops.RoPETable{NRot: dim, Base: 100, Scale: 1, Magnitude: 1}), dim, false, q)
+			out := b.Buffer("out", heads*dim)
+			b.Add(&ops.Attention{Cache: c, Heads: heads, Scale: 0.25, Window: 9, Q: q, Out: out})
+			return out
+		})
+	}
+	r := random("per output")
+	var batch ops.Batch
+	for i := range rows {
+		appendRow(&batch, -1, i%20, i/20)
+		batch.Embeds = append(batch.Embeds, vector(r, 4*dim, nil)...)
+	}
+	batch.Outs = []int32{0, 13, 19, 20, 29}
+	batch.Want = batch.Want[:len(batch.Outs)]
+	for _, mode := range modes(b) {
+		o := ops.Options{Slots: 2, Context: 20, MaxRows: rows, Threads: 2, Numerics: mode}
+		want, err := once(b, plan(false), o, &batch)
+		if err != nil {
+			return err
+		}
+		got, err := once(b, plan(true), o, &batch)
+		if err != nil {
+			return err
+		}
+		if err := sameBits(outputs{got}, outputs{want}); err != nil {
+			return fmt.Errorf("%s: output rows differ from all rows: %w", mode, err)
+		}
+	}
+	return nil
+}

@@ -122,12 +122,15 @@ func (c *testCase) place(l layout) placed {
 
 // Plan builds a plan around operations under test: build receives the view that
 // holds the row of Batch.Embeds (width columns, token −1) and returns the view whose
-// rows are read back as logits.
+// rows are read back as logits; it may have gone over to output rows already.
 func Plan(name string, width int, build func(b *ops.Builder, row ops.View) ops.View) *ops.Plan {
 	b := ops.NewBuilder(name)
 	table := zeros(width)
 	row := b.Embed(b.Weight(table), 1)
-	out := b.Outputs(build(b, row))
+	out := build(b, row)
+	if b.Plan.Buffers[out.Buf].Rows == ops.PerRow {
+		out = b.Outputs(out)
+	}
 	b.Plan.Vocab, b.Plan.Embed, b.Plan.Context, b.Plan.Logits = out.Width, width, 1<<20, out
 	table.Rows = out.Width
 	table.Data = make([]byte, 2*out.Width*width)

@@ -75,6 +75,8 @@ func modelChecks() []check {
 		{"model/two-programs", checkTwoPrograms},
 		{"model/rollback", checkRollback},
 		{"model/positions-restart", checkRestart},
+		{"model/bad-neighbour", checkBadNeighbour},
+		{"attention/per-output", checkPerOutput},
 	}
 }
 
@@ -151,4 +153,37 @@ func tokenBatch(tokens []int32, from, slot int) *ops.Batch {
 		appendRow(&b, t, from+i, slot)
 	}
 	return &b
+}
+
+// checkBadNeighbour runs a sequence beside one whose rows are NaN and unwanted, and
+// then another one in the slot that is full of NaN: neither may notice.
+func checkBadNeighbour(b ops.Backend) error {
+	tokens := modelTokens([]int{6, 6})
+	prog, done, err := open(b, smallModel(), modelOptions())
+	if err != nil {
+		return err
+	}
+	defer done()
+	batch := tokenBatch(tokens[0], 0, 0)
+	batch.Embeds = make([]float32, 16*modelWidth)
+	for i := range batch.Embeds {
+		batch.Embeds[i] = float32(math.NaN())
+	}
+	for pos := range 10 {
+		batch.Tokens = append(batch.Tokens, -1)
+		batch.Pos, batch.Slot = append(batch.Pos, int32(pos)), append(batch.Slot, 1)
+	}
+	beside, err := runRows(prog, batch)
+	if err != nil {
+		return err
+	}
+	after, err := runRows(prog, tokenBatch(tokens[1], 0, 1))
+	if err != nil {
+		return fmt.Errorf("after NaN in the slot: %w", err)
+	}
+	want, err := runModel(b, ops.Fast, 1, schedulesOf([]int{6, 6})[0], tokens)
+	if err != nil {
+		return err
+	}
+	return sameBits(outputs{beside, after}, want)
 }

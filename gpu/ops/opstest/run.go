@@ -105,11 +105,14 @@ func (c config) unused(refused map[string]bool) error {
 func suite(c config) []check {
 	var checks []check
 	for _, cases := range [][]testCase{
-		matMulCases(c.large), elementwiseCases(), normCases(), ropeCases(), attentionCases(), moeCases(), recurrentCases(),
+		matMulCases(), elementwiseCases(), normCases(), ropeCases(), attentionCases(), moeCases(), recurrentCases(),
 	} {
 		for _, k := range cases {
 			checks = append(checks, check{k.name, k.check})
 		}
+	}
+	if c.large {
+		checks = append(checks, check{"matmul/large", checkLarge})
 	}
 	checks = append(checks, embedChecks()...)
 	checks = append(checks, headChecks()...)
