@@ -102,12 +102,12 @@ func (b *bpe) encode(dst []TokenID, text string, _ bool) []TokenID {
 // encodePiece appends the tokens of one piece by byte-level BPE.
 func (b *bpe) encodePiece(dst []TokenID, m *merger, piece string) []TokenID {
 	if b.pre.ignoreMerges && len(piece) <= b.v.maxLen {
-		m.word = appendAlphabet(m.word[:0], piece)
-		if id := b.v.findBytes(m.word); b.v.isToken(id) {
+		m.buf = appendAlphabet(m.buf[:0], piece)
+		if id := b.v.findBytes(m.buf); b.v.isToken(id) {
 			return append(dst, id)
 		}
 	}
-	m.reset()
+	m.reset(len(piece))
 	for i := range len(piece) {
 		m.add(i, i+1, b.symbols[piece[i]])
 	}
@@ -127,7 +127,7 @@ func (b *bpe) encodeLine(dst []TokenID, m *merger, line string) []TokenID {
 		n := firstSegment(b.joins, line)
 		part := line[:n]
 		line = line[n:]
-		m.reset()
+		m.reset(n)
 		for i := 0; i < n; {
 			size := runeLen(part[i:])
 			m.add(i, i+size, b.v.find(part[i:i+size]))

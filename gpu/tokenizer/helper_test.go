@@ -160,12 +160,12 @@ func open(t testing.TB, name string) *Tokenizer {
 // names returns the vocabularies of testdata.
 func names(t testing.TB) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join("testdata", "*.json.gz"))
+	paths, err := filepath.Glob(filepath.Join("testdata", "*.gguf.gz"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("testdata: %d files, %v", len(paths), err)
 	}
 	for i, p := range paths {
-		paths[i] = strings.TrimSuffix(filepath.Base(p), ".json.gz")
+		paths[i] = strings.TrimSuffix(filepath.Base(p), ".gguf.gz")
 	}
 	return paths
 }
@@ -185,6 +185,7 @@ func (h *hexBytes) UnmarshalJSON(b []byte) (err error) {
 	return err
 }
 
+// goldens returns the cases of a file below testdata.
 func goldens(t testing.TB, name string) []golden {
 	t.Helper()
 	var file struct{ Cases []golden }

@@ -1,6 +1,9 @@
 package tokenizer
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // symbol is one piece of a word while pieces are merged; symbols form a
 // doubly linked list through their indexes.
@@ -13,11 +16,9 @@ type symbol struct {
 // dead marks, in symbol.prev, a symbol that was merged into its left one.
 const dead = int32(-2)
 
-// candidate is a pair of neighbours that may merge. The key orders candidates:
-// priority in the upper half (lower is sooner), index of the left symbol in the
-// lower half, so that equal priorities go from left to right.
+// candidate is a pair of neighbours that may merge.
 type candidate struct {
-	key  uint64
+	left int32 // index of the left symbol
 	size int32 // bytes of both symbols together; tells outdated candidates
 	id   int32 // id of the merged symbol
 }
@@ -29,9 +30,21 @@ type pairer interface {
 
 // merger is the working memory of one run of merges.
 type merger struct {
-	word  []byte
+	buf   []byte // scratch for the text or a piece as the vocabulary writes it
+	word  []byte // what the symbols are part of
 	syms  []symbol
-	queue []candidate // binary min-heap by key
+	queue pairHeap    // of short words
+	long  bucketQueue // of long words
+}
+
+// longWord is the number of symbols from which the bucket queue is faster.
+const longWord = 512
+
+// queue holds candidates and yields them by priority (lower is sooner), equal
+// ones from left to right.
+type queue interface {
+	push(priority uint32, c candidate)
+	pop() (candidate, bool)
 }
 
 var mergers = sync.Pool{New: func() any { return new(merger) }}
@@ -40,15 +53,14 @@ var mergers = sync.Pool{New: func() any { return new(merger) }}
 const maxPooled = 1 << 16
 
 func (m *merger) release() {
-	if cap(m.syms) <= maxPooled && cap(m.queue) <= 2*maxPooled && cap(m.word) <= 4*maxPooled {
+	m.word = nil
+	if cap(m.syms) <= maxPooled && cap(m.buf) <= 16*maxPooled {
 		mergers.Put(m)
 	}
 }
 
-func (m *merger) reset() {
-	m.syms = m.syms[:0]
-	m.queue = m.queue[:0]
-}
+// reset prepares for a word of at most n symbols.
+func (m *merger) reset(n int) { m.syms = slices.Grow(m.syms[:0], n) }
 
 // add appends a symbol for the bytes [start, end) of the word.
 func (m *merger) add(start, end int, id int32) {
@@ -62,88 +74,55 @@ func (m *merger) add(start, end int, id int32) {
 // run merges neighbours, best candidate first, until no pair may merge. What is
 // left is the list that starts at symbol 0.
 //
-// A queue makes it O(n log n): a scan for the best pair after each merge would
+// A queue makes it near-linear: a scan for the best pair after each merge would
 // be quadratic in the word, and a word can be a whole prompt.
 func (m *merger) run(p pairer) {
-	for i := 1; i < len(m.syms); i++ {
-		m.consider(p, int32(i-1), int32(i))
+	var q queue = &m.queue
+	if len(m.syms) >= longWord {
+		q = &m.long
 	}
-	for len(m.queue) > 0 {
-		c := m.pop()
-		l := int32(uint32(c.key))
-		left := &m.syms[l]
-		if left.prev == dead || left.next == none {
-			continue
+	for i := 1; i < len(m.syms); i++ {
+		m.consider(p, q, int32(i-1), int32(i))
+	}
+	for {
+		c, ok := q.pop()
+		if !ok {
+			return
 		}
-		right := &m.syms[left.next]
-		// A symbol that has grown since makes the sum of sizes larger.
-		if right.end-left.start != c.size {
-			continue
-		}
-		left.end = right.end
-		left.id = c.id
-		right.prev = dead
-		left.next = right.next
-		if right.next != none {
-			m.syms[right.next].prev = l
-		}
-		if left.prev != none {
-			m.consider(p, left.prev, l)
-		}
-		if left.next != none {
-			m.consider(p, l, left.next)
-		}
+		m.apply(p, q, c)
 	}
 }
 
-func (m *merger) consider(p pairer, l, r int32) {
-	left, right := &m.syms[l], &m.syms[r]
-	priority, id, ok := p.pair(m.word, left, right)
-	if !ok {
+// apply merges the pair of c, unless it is outdated, and considers the pairs
+// that the merged symbol makes with its neighbours.
+func (m *merger) apply(p pairer, q queue, c candidate) {
+	left := &m.syms[c.left]
+	if left.prev == dead || left.next == none {
 		return
 	}
-	m.push(candidate{key: uint64(priority)<<32 | uint64(uint32(l)), size: right.end - left.start, id: id})
+	right := &m.syms[left.next]
+	// A symbol that has grown since makes the sum of sizes larger.
+	if right.end-left.start != c.size {
+		return
+	}
+	left.end = right.end
+	left.id = c.id
+	right.prev = dead
+	left.next = right.next
+	if right.next != none {
+		m.syms[right.next].prev = c.left
+	}
+	if left.prev != none {
+		m.consider(p, q, left.prev, c.left)
+	}
+	if left.next != none {
+		m.consider(p, q, c.left, left.next)
+	}
 }
 
-func (m *merger) push(c candidate) {
-	q := append(m.queue, c)
-	i := len(q) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if q[up].key <= c.key {
-			break
-		}
-		q[i] = q[up]
-		i = up
+func (m *merger) consider(p pairer, q queue, l, r int32) {
+	left, right := &m.syms[l], &m.syms[r]
+	if priority, id, ok := p.pair(m.word, left, right); ok {
+		q.push(priority, candidate{left: l, size: right.end - left.start, id: id})
 	}
-	q[i] = c
-	m.queue = q
-}
-
-func (m *merger) pop() candidate {
-	q := m.queue
-	top := q[0]
-	n := len(q) - 1
-	c := q[n]
-	q = q[:n]
-	i := 0
-	for {
-		child := 2*i + 1
-		if child >= n {
-			break
-		}
-		if child+1 < n && q[child+1].key < q[child].key {
-			child++
-		}
-		if q[child].key >= c.key {
-			break
-		}
-		q[i] = q[child]
-		i = child
-	}
-	if n > 0 {
-		q[i] = c
-	}
-	m.queue = q
-	return top
 }

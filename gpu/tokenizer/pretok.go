@@ -31,12 +31,13 @@ var (
 	bloomStages     = []stage{bloomWords{newRunes(bloomStops)}}
 )
 
+// Character sets of the expressions. Escapes stand for characters that editors
+// are prone to replace by their canonical equivalents.
 const (
 	deepseekScripts = "一-龥぀-ゟ゠-ヿ"
 	deepseekCJK     = "一-龥ࠀ-一가-퟿"
 	deepseekPunct   = "!-/:-~！-／：-～‘-‟　-。"
-	deepseekLetters = "A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃"
-	afmoeScripts    = "一-鿿㐀-䶿豈-﫿぀-ゟ゠-ヿ･-ﾟ⼀-⿟เ-๿຀-໿ក-៿က-႟ꩠ-ꩿꧠ-꧿가-힯ᄀ-ᇿ"
+	deepseekLetters = "A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-\u1f7dᾀ-ᾴᾶ-ᾼ\u1fbeῂ-ῄῆ-ῌῐ-\u1fd3ῖ-\u1fdbῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤ\u2126ℨ\u212a-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃"
 	bloomStops      = "(|.,!?…。，、।۔،)"
 )
 
@@ -55,7 +56,6 @@ var preTokenizers = map[string]preTokenizer{
 	"spark2_5": {stages: []stage{
 		run{number, 3}, setRun{set: newRunes(deepseekScripts)}, scripts{singleBreaks: true}, run{number, 1},
 	}},
-	"afmoe":  {stages: []stage{run{number, 0}, digitGroups{}, setRun{set: newRunes(afmoeScripts)}, scripts{}}},
 	"qwen35": {stages: []stage{words{contractions: true, letters: letter | mark, digits: 1, tail: "\r\n"}}},
 	"tekken": {stages: []stage{caseWords{digits: 1}}, ignoreMerges: true, addBOS: true},
 	"minicpm5": {
@@ -65,7 +65,6 @@ var preTokenizers = map[string]preTokenizer{
 	"ufakzeka":   {stages: []stage{words{letters: letter, digits: 1, tail: "\r\n"}}},
 	"seed-coder": {stages: []stage{words{contractions: true, letters: letter, digits: 1}}},
 	"laguna":     {stages: append(slices.Clip(lineStages), qwen2Stages...)},
-	"tiny_aya":   {stages: append([]stage{run{number, 0}, digitGroups{}}, gpt4oStages...)},
 	"viking":     {stages: append(slices.Clip(bloomStages), run{number, 1})},
 
 	"chatglm-bpe": {stages: llama3Stages, noBOS: true},

@@ -1,7 +1,5 @@
 package tokenizer
 
-import "unicode/utf8"
-
 // run matches [class]{1,limit}, or [class]+ for limit 0.
 type run struct {
 	class class
@@ -116,23 +114,6 @@ func (threeDigits) match(_ *classTable, s string, i int) (int, bool) {
 		}
 	}
 	return i + 3, true
-}
-
-// digitGroups cuts a piece that is all digits into groups of three counted from
-// its end; other pieces stay whole. It stands behind run{number, 0}.
-type digitGroups struct{}
-
-func (digitGroups) match(t *classTable, s string, i int) (int, bool) {
-	if c, _ := t.at(s, i); c&number == 0 {
-		return len(s), false
-	}
-	limit := 3
-	if i == 0 {
-		if odd := utf8.RuneCountInString(s) % 3; odd != 0 {
-			limit = odd
-		}
-	}
-	return digitRun(t, s, i, limit), true
 }
 
 // falconPunct matches the class of Falcon's first expression,

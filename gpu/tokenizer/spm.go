@@ -34,24 +34,23 @@ func newSPM(v *vocab, unknown TokenID, spacePrefix bool) *spm {
 func (s *spm) encode(dst []TokenID, text string, afterSpecial bool) []TokenID {
 	m := mergers.Get().(*merger)
 	defer m.release()
-	m.word = m.word[:0]
+	m.buf = m.buf[:0]
 	if s.spacePrefix && afterSpecial {
-		m.word = append(m.word, spaceMark...)
+		m.buf = append(m.buf, spaceMark...)
 	}
-	m.word = appendEscaped(m.word, text)
-	whole := m.word
-	for len(whole) > 0 {
-		n := firstSegment(s.joins, whole)
-		m.word = whole[:n]
+	m.buf = appendEscaped(m.buf, text)
+	for rest := m.buf; len(rest) > 0; {
+		n := firstSegment(s.joins, rest)
+		m.word = rest[:n]
 		dst = s.encodeSegment(dst, m)
-		whole = whole[n:]
+		rest = rest[n:]
 	}
 	return dst
 }
 
 // encodeSegment appends the tokens of m.word.
 func (s *spm) encodeSegment(dst []TokenID, m *merger) []TokenID {
-	m.reset()
+	m.reset(len(m.word))
 	for i := 0; i < len(m.word); {
 		n := runeLen(m.word[i:])
 		m.add(i, i+n, s.v.findBytes(m.word[i:i+n]))
