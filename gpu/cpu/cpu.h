@@ -1,0 +1,204 @@
+// cpu.h: what Go, the program interpreter and the kernels of each instruction set
+// share. Go fills the structs once per program; a run only passes the batch.
+#ifndef GL_CPU_H
+#define GL_CPU_H
+#include <stddef.h>
+#include <stdint.h>
+
+// gl_qblk is 32 activations rounded to signed bytes, one cache line. The sums are
+// what subtracting a weight format's offset needs, computed once per block instead of
+// once per weight row: lane 0 holds the values with k mod 4 < 2, lane 1 the others,
+// as vdotus leaves them.
+typedef struct {
+    int8_t q[32];
+    float d;        // scale: x ≈ d·q
+    float s;        // d·Σq
+    int16_t c[4];   // Σq by lane, first and second half of the block
+    int16_t t8[2];  // -8·Σq by lane over the block
+    int16_t t16[2]; // -16·Σq
+    int16_t c32[4]; // -32·Σq, by half
+} gl_qblk;
+
+// The layouts a matrix can have in memory; doc.go draws them.
+enum {
+    GL_EXACT, // the file's bytes, widened row by row
+    GL_F32,   // the file's bytes, float kernels
+    GL_F16,
+    GL_BF16,
+    GL_Q8, // packed layouts: GL_Q8 and above
+    GL_Q8F,
+    GL_Q4,
+    GL_Q4M,
+    GL_Q5,
+    GL_Q5M,
+    GL_Q2K,
+    GL_Q3K,
+    GL_Q4K,
+    GL_Q5K,
+    GL_Q6K,
+    GL_NL4,
+    GL_XS4,
+    GL_MX4,
+    GL_LAYOUTS
+};
+
+enum { GL_TILE = 8, GL_CHUNK = 256, GL_LSE = 1024 };
+
+typedef struct {
+    const uint8_t *data; // the file's bytes, row after row
+    uint8_t *packed;     // tiles of 8 rows, NULL where data is used
+    int64_t row_bytes, tile_bytes;
+    int32_t type; // GGUF's number
+    int32_t layout;
+    int32_t cols, rows, experts;
+    int32_t tiles; // per expert
+} gl_weight;
+
+// gl_view is a column range of a buffer: element off + row·stride of arena set.
+typedef struct {
+    int64_t off, stride;
+    int32_t set, width;
+} gl_view;
+
+typedef struct {
+    const gl_weight *w;
+    const float *bias; // [rows], or NULL
+    gl_view out;
+} gl_mat;
+
+typedef struct {
+    int32_t mat, t0, t1;
+} gl_chunk;
+
+enum {
+    GL_OP_EMBED,
+    GL_OP_ROWS,
+    GL_OP_QUANT,
+    GL_OP_MATMUL,
+    GL_OP_RMSNORM,
+    GL_OP_LAYERNORM,
+    GL_OP_L2NORM,
+    GL_OP_BINARY,
+    GL_OP_ADDVEC,
+    GL_OP_SCALE,
+    GL_OP_UNARY,
+    GL_OP_GLU,
+    GL_OP_SOFTCAP,
+    GL_OP_POSSCALE,
+    GL_OP_ROPE,
+    GL_OP_KVSTORE,
+    GL_OP_ATTENTION,
+    GL_OP_ROUTE,
+    GL_OP_EXPERTMATMUL,
+    GL_OP_EXPERTSUM,
+    GL_OP_SHORTCONV,
+    GL_OP_MAMBA1,
+    GL_OP_MAMBA2,
+    GL_OP_GATEDDELTA,
+    GL_OP_HEADS,
+    GL_OP_NONE, // holds parameters of the operation before
+    GL_OPS
+};
+
+// How an operation is divided over threads.
+enum {
+    GL_BY_ROW, // rows of its row set, or thread 0 alone when there are few
+    GL_BY_COL, // column ranges of every row
+    GL_SERIAL, // thread 0
+    GL_BY_TASK // the operation divides itself
+};
+
+// Whether a barrier stands before an operation.
+enum { GL_SYNC_NONE, GL_SYNC_DIVIDED, GL_SYNC_ALWAYS };
+
+typedef struct {
+    int32_t kind, by, sync;
+    gl_view in[5], out[2];
+    const gl_weight *w;
+    const float *vec[3];
+    void *mem[2];    // KV cache or recurrent state
+    int32_t i[8];
+    float f[4];
+    gl_mat *mats;
+    gl_chunk *chunks;
+    int32_t nmats, nchunks;
+} gl_op;
+
+// gl_head is what comes back for one output row.
+typedef struct {
+    int32_t best, bad; // bad: the first id with a logit that is not finite, or -1
+    float max, lse;
+    int32_t k; // read: how many best are wanted
+    int32_t *ids;
+    float *logits;
+} gl_head;
+
+struct gl_pool;
+
+// gl_prog is a compiled program and, during a run, its batch.
+typedef struct {
+    gl_op *ops;
+    int32_t nops, embed_width;
+    int32_t exact, kv_half;
+    int32_t slots, threads;
+    float *arena[2];
+    gl_qblk *quant;  // activations of the current quantised view: [rows][quant_stride]
+    int64_t quant_stride;
+    float *partial;  // attention partials of split rows
+    float **scratch; // per thread
+    float *head_part; // [outs][threads][2] and block sums
+    gl_head *heads;   // [outs]
+    int32_t *counters; // task counters, one cache line each, by operation
+    const float *pos_scale; // [operation's number][rows]
+
+    const int32_t *tokens, *pos, *slot, *outs;
+    const float *embeds;
+    int32_t rows, nouts;
+} gl_prog;
+
+typedef void (*gl_run_op)(const gl_prog *p, const gl_op *op, int tid);
+
+// gl_kernels is what one instruction set provides.
+typedef struct {
+    const char *name;
+    gl_run_op ops[GL_OPS];
+    // mm multiplies tiles [t0, t1) of one expert with n rows of x and writes
+    // y[row·ys + weight row]. x is gl_qblk for packed layouts, float otherwise; xs is
+    // its stride in elements. scratch holds GL_TILE rows of float.
+    void (*mm[GL_LAYOUTS])(const gl_weight *w, int expert, int t0, int t1, const void *x, int64_t xs, int n,
+                           const float *bias, float *y, int64_t ys, float *scratch);
+    void (*quantise)(const float *x, int n, gl_qblk *q);
+    // widen writes a row of n values of a GGUF type as float32, exactly as
+    // tensor.Dequantize; types without a C body go through Go.
+    void (*widen)(int type, const uint8_t *src, int64_t bytes, float *dst, int n);
+    void (*act)(int act, const float *x, float *y, int n);
+    uint64_t (*read)(const uint8_t *p, int64_t n); // memory ceiling for benchmarks
+} gl_kernels;
+
+const gl_kernels *gl_plain(void);
+const gl_kernels *gl_avx2(void);
+const gl_kernels *gl_pick(const char *name); // "" picks the best; NULL when absent
+
+// Packing (pack.c). gl_pack fills tiles [t0, t1), counted over all experts, from the
+// file's bytes; gl_pack_f32 packs widened rows of one tile as GL_Q8F.
+int64_t gl_tile_bytes(int layout, int cols);
+int gl_layout_of(int type); // packed layout of a GGUF type, or -1
+void gl_pack(const gl_weight *w, int64_t t0, int64_t t1);
+void gl_pack_f32(uint8_t *tile, const float *rows, int n, int cols);
+
+void *gl_map(int64_t bytes, int huge); // zeroed, committed when touched; NULL on failure
+void gl_unmap(void *p, int64_t bytes);
+
+struct gl_pool *gl_pool_new(int threads);
+void gl_pool_free(struct gl_pool *pool);
+// gl_run executes a program on the calling thread and the pool's.
+void gl_run(struct gl_pool *pool, const gl_kernels *k, gl_prog *p, const int32_t *tokens, const int32_t *pos,
+            const int32_t *slot, const int32_t *outs, const float *embeds, int rows, int nouts);
+void gl_barrier(const gl_prog *p); // for operations that divide themselves
+
+// Helpers of the kernels.
+static inline int gl_count(const gl_prog *p, int set) { return set ? p->nouts : p->rows; }
+static inline float *gl_row(const gl_prog *p, const gl_view *v, int64_t r) { return p->arena[v->set] + v->off + r * v->stride; }
+static inline int gl_batch_row(const gl_prog *p, const gl_view *v, int r) { return v->set ? p->outs[r] : r; }
+
+#endif

@@ -1,0 +1,2 @@
+// Package cpu runs plans on the processor.
+package cpu

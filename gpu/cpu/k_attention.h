@@ -1,0 +1,260 @@
+// k_attention.h: softmax(scale·q·kᵀ)·v over a row's own sequence, in chunks of 256
+// positions anchored at position 0 (gpu/DESIGN.md, rule 5).
+//
+// The plain version walks one head and one position at a time. What changed:
+//  1. query heads that share a KV head are computed together (up to four), so that a
+//     key or value is loaded and widened from half once for them;
+//  2. scores are dot products in 16 lanes, eight chains of them at once; values are
+//     added column block by column block with the sums in registers;
+//  3. one row's chunks are tasks of their own when there are few rows (decode): the
+//     contract's partial results make that free of rounding.
+// Fast mode differs from exact mode only by fused multiply-add.
+#include "cpu.h"
+#include "numerics.h"
+
+INLINE v8f a_load(const int half, const uint8_t *p, int64_t i) {
+    if (half) return vhalf(p + 2 * i);
+    v8f v;
+    memcpy(&v, p + 4 * i, 32);
+    return v;
+}
+
+INLINE v8f a_loadn(const int half, const uint8_t *p, int64_t i, int n) {
+    if (n >= 8) return a_load(half, p, i);
+    uint8_t t[32] = {0};
+    if (n > 0) memcpy(t, p + (half ? 2 : 4) * i, (size_t)((half ? 2 : 4) * n));
+    return a_load(half, t, 0);
+}
+
+INLINE v8f a_madd(const int exact, v8f a, v8f b, v8f c) { return exact ? c + a * b : vfma(a, b, c); }
+
+// a_dots: nq queries times nk keys; s[q·GL_CHUNK + k] receives the dot products.
+INLINE void a_dots(const int half, const int exact, const int nq, const int nk, const float *q, int64_t qs,
+                   const uint8_t *const *k, int n, float *s) {
+    v8f l[nq][nk], h[nq][nk];
+    for (int a = 0; a < nq; a++)
+        for (int b = 0; b < nk; b++) l[a][b] = h[a][b] = vset(0);
+    int i = 0;
+    for (; i + 16 <= n; i += 16)
+UNROLL
+        for (int b = 0; b < nk; b++) {
+            v8f k0 = a_load(half, k[b], i), k1 = a_load(half, k[b], i + 8);
+UNROLL
+            for (int a = 0; a < nq; a++) {
+                l[a][b] = a_madd(exact, vload(q + a * qs + i), k0, l[a][b]);
+                h[a][b] = a_madd(exact, vload(q + a * qs + i + 8), k1, h[a][b]);
+            }
+        }
+    if (i < n)
+        for (int b = 0; b < nk; b++)
+            for (int a = 0; a < nq; a++) {
+                l[a][b] = a_madd(exact, vgetn(q + a * qs + i, n - i), a_loadn(half, k[b], i, n - i), l[a][b]);
+                if (n - i > 8)
+                    h[a][b] = a_madd(exact, vgetn(q + a * qs + i + 8, n - i - 8), a_loadn(half, k[b], i + 8, n - i - 8), h[a][b]);
+            }
+    for (int a = 0; a < nq; a++)
+        for (int b = 0; b < nk; b++) s[a * GL_CHUNK + b] = fold(l[a][b], h[a][b]);
+}
+
+// a_kv is one KV head of a slot: position lo+j stands in cell (first + j) mod cells.
+typedef struct {
+    const uint8_t *base;
+    int64_t bytes; // of one cell
+    int first, cells;
+} a_kv;
+
+INLINE const uint8_t *a_cell(const a_kv *k, int j) {
+    int c = k->first + j;
+    return k->base + (c >= k->cells ? c - k->cells : c) * k->bytes;
+}
+
+INLINE void a_scores(const int half, const int exact, const int nq, const int nk, const float *q, int64_t qs, const a_kv *k,
+                     int n, int width, float *s) {
+    int j = 0;
+    for (; j + nk <= n; j += nk) {
+        const uint8_t *p[nk];
+        for (int b = 0; b < nk; b++) p[b] = a_cell(k, j + b);
+        a_dots(half, exact, nq, nk, q, qs, p, width, s + j);
+    }
+    for (; j < n; j++) {
+        const uint8_t *p[1] = {a_cell(k, j)};
+        a_dots(half, exact, nq, 1, q, qs, p, width, s + j);
+    }
+}
+
+// a_values adds e_j·v_j for nv vectors of columns from d on.
+INLINE void a_values(const int half, const int exact, const int nq, const int nv, const float *e, const a_kv *v, int n, int d,
+                     float *acc, int64_t as) {
+    v8f s[nq][nv];
+    for (int a = 0; a < nq; a++)
+        for (int b = 0; b < nv; b++) s[a][b] = vset(0);
+    for (int j = 0; j < n; j++) {
+        const uint8_t *p = a_cell(v, j);
+UNROLL
+        for (int b = 0; b < nv; b++) {
+            v8f x = a_load(half, p, d + 8 * b);
+UNROLL
+            for (int a = 0; a < nq; a++) s[a][b] = a_madd(exact, vset(e[a * GL_CHUNK + j]), x, s[a][b]);
+        }
+    }
+    for (int a = 0; a < nq; a++)
+        for (int b = 0; b < nv; b++) vstore(acc + a * as + d + 8 * b, s[a][b]);
+}
+
+INLINE void a_value_rest(const int half, const int exact, const int nq, const float *e, const a_kv *v, int n, int d, int width,
+                         float *acc, int64_t as) {
+    for (int a = 0; a < nq; a++) {
+        v8f s = vset(0);
+        for (int j = 0; j < n; j++) s = a_madd(exact, vset(e[a * GL_CHUNK + j]), a_loadn(half, a_cell(v, j), d, width - d), s);
+        vputpart(acc + a * as + d, s, width - d);
+    }
+}
+
+// a_task is one chunk of positions [lo, hi) for nq heads of one row.
+typedef struct {
+    const gl_op *op;
+    const float *q;      // first head's query
+    const float *slopes; // of the first head, or NULL
+    int nq, lo, hi, pos;
+    a_kv k, v;
+    float *part; // per head: value sums, then maximum and sum; stride ps
+    int64_t ps;
+    float *scores; // [4][GL_CHUNK]
+} a_task;
+
+// a_softmax turns the dot products of one head into e and gives the maximum and the
+// sum. The sum's lanes are anchored at the chunk's start: lead zeros stand before lo.
+INLINE void a_softmax(const a_task *t, int a, float *s, float *part, int width) {
+    const int n = t->hi - t->lo, lead = t->lo % 16;
+    const float scale = t->op->f[0], cap = t->op->f[1];
+    float m = -__builtin_inff();
+    for (int j = 0; j < n; j += 8) {
+        v8f v = vgetn(s + j, n - j) * vset(scale);
+        if (cap > 0) v = ntanh(v * vset(t->op->f[2])) * vset(cap);
+        if (t->slopes && t->slopes[a] != 0) {
+            v8f d = vset((float)(t->lo + j - t->pos)) + (v8f){0, 1, 2, 3, 4, 5, 6, 7};
+            v = v + vset(t->slopes[a]) * d;
+        }
+        vputn(s + j, v, n - j);
+    }
+    for (int j = 0; j < n; j++) m = s[j] > m ? s[j] : m;
+    for (int j = 0; j < n; j += 8) vputn(s + j, nexp(vgetn(s + j, n - j) - vset(m)), n - j);
+    float lanes[GL_CHUNK + 32] = {0};
+    memcpy(lanes + lead, s, (size_t)n * 4);
+    part[width] = m;
+    part[width + 1] = nsum(lanes, lead + n);
+}
+
+INLINE void a_chunk(const int half, const int exact, const int nq, const a_task *t) {
+    const int n = t->hi - t->lo, kd = t->op->i[1], vd = t->op->i[2];
+    a_scores(half, exact, nq, 4 / nq, t->q, kd, &t->k, n, kd, t->scores);
+    for (int a = 0; a < nq; a++) a_softmax(t, a, t->scores + a * GL_CHUNK, t->part + a * t->ps, vd);
+    int d = 0;
+    for (; d + 64 / nq <= vd; d += 64 / nq) a_values(half, exact, nq, 8 / nq, t->scores, &t->v, n, d, t->part, t->ps);
+    for (; d + 8 <= vd; d += 8) a_values(half, exact, nq, 1, t->scores, &t->v, n, d, t->part, t->ps);
+    if (d < vd) a_value_rest(half, exact, nq, t->scores, &t->v, n, d, vd, t->part, t->ps);
+}
+
+#define A_CHUNK(half, exact)                                                                                           \
+    static void a_chunk_##half##exact(const a_task *t) {                                                               \
+        if (t->nq == 4) a_chunk(half, exact, 4, t);                                                                    \
+        else if (t->nq == 2) a_chunk(half, exact, 2, t);                                                               \
+        else a_chunk(half, exact, 1, t);                                                                               \
+    }
+A_CHUNK(0, 0)
+A_CHUNK(0, 1)
+A_CHUNK(1, 0)
+A_CHUNK(1, 1)
+
+// a_combine joins the chunks of one head: parts are ps·stride floats apart.
+static void a_combine(const float *sink, int width, const float *part, int64_t step, int chunks, float *out) {
+    float m = sink ? *sink : -__builtin_inff(), sum = 0;
+    for (int c = 0; c < chunks; c++) m = part[c * step + width] > m ? part[c * step + width] : m;
+    memset(out, 0, (size_t)width * 4);
+    for (int c = 0; c < chunks; c++) {
+        const float *a = part + c * step;
+        float w = exp1(a[width] - m);
+        sum = sum + a[width + 1] * w;
+        for (int d = 0; d < width; d += 8)
+            vputn(out + d, vgetn(out + d, width - d) + vgetn(a + d, width - d) * vset(w), width - d);
+    }
+    if (sink && *sink != -__builtin_inff()) sum = sum + exp1(*sink - m);
+    v8f r = vset(recip1(sum));
+    for (int d = 0; d < width; d += 8) vputn(out + d, vgetn(out + d, width - d) * r, width - d);
+}
+
+// a_groups cuts n heads into groups of most (4, 2 or 1) with smaller ones at the end;
+// group g starts at *h and has *nq heads. It returns the number of groups.
+INLINE int a_groups(int n, int most, int g, int *h, int *nq) {
+    int count = 0, at = 0;
+    for (int size = most; size >= 1; size /= 2)
+        while (n - at >= size) {
+            if (count == g) *h = at, *nq = size;
+            at += size;
+            count++;
+        }
+    return count;
+}
+
+// op_attention: i = {KV heads, key width, value width, cells, heads, window, chunks at
+// most, floats per partial}, f = {scale, softcap, 1/softcap}, vec = {sinks, slopes}.
+static void op_attention(const gl_prog *p, const gl_op *op, int tid) {
+    const int kvh = op->i[0], kd = op->i[1], vd = op->i[2], cells = op->i[3], heads = op->i[4], window = op->i[5];
+    const int most = op->i[6], share = heads / kvh, n = gl_count(p, op->in[0].set), size = p->kv_half ? 2 : 4;
+    const int64_t ps = op->i[7];
+    void (*chunk)(const a_task *) = p->kv_half ? (p->exact ? a_chunk_11 : a_chunk_10) : (p->exact ? a_chunk_01 : a_chunk_00);
+    int h = 0, nq = 0, gmax = 4, groups = a_groups(share, gmax, -1, &h, &nq), deep = 1;
+    const int split = n * kvh * groups < 4 * p->threads;
+    if (split) {
+        for (int r = 0; r < n; r++) {
+            int pos = p->pos[gl_batch_row(p, &op->in[0], r)];
+            int lo = window > 0 && pos >= window ? pos - window + 1 : 0;
+            int c = pos / GL_CHUNK - lo / GL_CHUNK + 1;
+            deep = c > deep ? c : deep;
+        }
+        while (gmax > 1 && n * kvh * groups * deep < p->threads) {
+            gmax /= 2;
+            groups = a_groups(share, gmax, -1, &h, &nq);
+        }
+    }
+    int32_t *counter = p->counters + 16 * (op - p->ops);
+    const int64_t tasks = (int64_t)n * kvh * groups * (split ? deep : 1);
+    for (;;) {
+        int64_t i = __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+        if (i >= tasks) break;
+        int c0 = split ? (int)(i % deep) : 0;
+        if (split) i /= deep;
+        a_groups(share, gmax, (int)(i % groups), &h, &nq);
+        int kv = (int)(i / groups % kvh), r = (int)(i / groups / kvh), head = kv * share + h;
+        int row = gl_batch_row(p, &op->in[0], r), pos = p->pos[row];
+        int lo = window > 0 && pos >= window ? pos - window + 1 : 0;
+        int first = lo / GL_CHUNK, chunks = pos / GL_CHUNK - first + 1;
+        if (c0 >= chunks) continue;
+        int64_t slot = ((int64_t)p->slot[row] * kvh + kv) * cells;
+        float *scores = p->scratch[tid], *local = scores + 4 * GL_CHUNK;
+        float *parts = split ? p->partial + ((int64_t)r * heads + head) * most * ps : local; // [head][chunk]
+        a_task t = {op, gl_row(p, &op->in[0], r) + (int64_t)head * kd, op->vec[1] ? op->vec[1] + head : NULL, nq, 0, 0, pos,
+                    {(const uint8_t *)op->mem[0] + slot * kd * size, (int64_t)kd * size, 0, cells},
+                    {(const uint8_t *)op->mem[1] + slot * vd * size, (int64_t)vd * size, 0, cells},
+                    NULL, most * ps, scores};
+        for (int c = c0; c < (split ? c0 + 1 : chunks); c++) {
+            t.lo = (first + c) * GL_CHUNK > lo ? (first + c) * GL_CHUNK : lo;
+            t.hi = (first + c + 1) * GL_CHUNK < pos + 1 ? (first + c + 1) * GL_CHUNK : pos + 1;
+            t.k.first = t.v.first = t.lo % cells;
+            t.part = parts + c * ps;
+            chunk(&t);
+        }
+        if (!split)
+            for (int a = 0; a < nq; a++)
+                a_combine(op->vec[0] ? op->vec[0] + head + a : NULL, vd, local + a * most * ps, ps, chunks,
+                          gl_row(p, &op->out[0], r) + (int64_t)(head + a) * vd);
+    }
+    if (!split) return;
+    gl_barrier(p);
+    for (int i = tid; i < n * heads; i += p->threads) {
+        int r = i / heads, head = i % heads, pos = p->pos[gl_batch_row(p, &op->in[0], r)];
+        int lo = window > 0 && pos >= window ? pos - window + 1 : 0;
+        a_combine(op->vec[0] ? op->vec[0] + head : NULL, vd, p->partial + (int64_t)i * most * ps, ps, pos / GL_CHUNK - lo / GL_CHUNK + 1,
+                  gl_row(p, &op->out[0], r) + (int64_t)head * vd);
+    }
+}

@@ -1,0 +1,121 @@
+// k_float.h: float activations. F32, F16 and BF16 weights are read from the file's
+// bytes as they stand, four rows at a time with fused multiply-add (fast mode);
+// exact mode widens a tile of any type and multiplies in its own order.
+#include "cpu.h"
+#include "numerics.h"
+
+INLINE v8f f_load(const int type, const uint8_t *p, int64_t i) {
+    if (type == GL_F16) return vhalf(p + 2 * i);
+    if (type == GL_BF16) return vbf16(p + 2 * i);
+    v8f v;
+    memcpy(&v, p + 4 * i, 32);
+    return v;
+}
+
+INLINE v8f f_part(const int type, const uint8_t *p, int64_t i, int n) {
+    uint8_t t[32] = {0};
+    const int size = type == GL_F32 ? 4 : 2;
+    memcpy(t, p + size * i, (size_t)(size * n));
+    return f_load(type, t, 0);
+}
+
+// f_dots computes nw weight rows times nr activation rows, eight lanes each.
+INLINE void f_dots(const int type, const int nw, const int nr, const uint8_t *w, int64_t ws, const float *x, int64_t xs,
+                   int cols, float *y /* [nr][nw] */) {
+    v8f acc[nw][nr];
+    for (int a = 0; a < nw; a++)
+        for (int r = 0; r < nr; r++) acc[a][r] = vset(0);
+    int64_t i = 0;
+    for (; i + 8 <= cols; i += 8) {
+        v8f xv[nr];
+UNROLL
+        for (int r = 0; r < nr; r++) xv[r] = vload(x + r * xs + i);
+UNROLL
+        for (int a = 0; a < nw; a++) {
+            v8f v = f_load(type, w + a * ws, i);
+UNROLL
+            for (int r = 0; r < nr; r++) acc[a][r] = vfma(v, xv[r], acc[a][r]);
+        }
+    }
+    if (i < cols)
+        for (int a = 0; a < nw; a++)
+            for (int r = 0; r < nr; r++)
+                acc[a][r] = vfma(f_part(type, w + a * ws, i, (int)(cols - i)), vpart(x + r * xs + i, (int)(cols - i)), acc[a][r]);
+    for (int a = 0; a < nw; a++)
+        for (int r = 0; r < nr; r++) y[r * nw + a] = fold(acc[a][r], vset(0));
+}
+
+INLINE void f_mm(const int type, const gl_weight *w, int expert, int t0, int t1, const float *x, int64_t xs, int n,
+                 const float *bias, float *y, int64_t ys) {
+    const uint8_t *data = w->data + (int64_t)expert * w->rows * w->row_bytes;
+    int last = t1 * GL_TILE < w->rows ? t1 * GL_TILE : w->rows;
+    for (int r = 0; r < n;) {
+        int nr = n - r >= 2 ? 2 : 1;
+        for (int o = t0 * GL_TILE; o < last;) {
+            const uint8_t *p = data + o * w->row_bytes;
+            float t[8];
+            int nw = last - o >= 4 ? 4 : 1;
+            if (nw == 4 && nr == 2) f_dots(type, 4, 2, p, w->row_bytes, x + r * xs, xs, w->cols, t);
+            else if (nw == 4) f_dots(type, 4, 1, p, w->row_bytes, x + r * xs, xs, w->cols, t);
+            else if (nr == 2) f_dots(type, 1, 2, p, w->row_bytes, x + r * xs, xs, w->cols, t);
+            else f_dots(type, 1, 1, p, w->row_bytes, x + r * xs, xs, w->cols, t);
+            for (int k = 0; k < nr; k++)
+                for (int a = 0; a < nw; a++) y[(r + k) * ys + o + a] = t[k * nw + a] + (bias ? bias[o + a] : 0);
+            o += nw;
+        }
+        r += nr;
+    }
+}
+
+#define F_MM(name, type)                                                                                               \
+    static void name(const gl_weight *w, int expert, int t0, int t1, const void *x, int64_t xs, int n,                 \
+                     const float *bias, float *y, int64_t ys, float *scratch) {                                        \
+        (void)scratch;                                                                                                 \
+        f_mm(type, w, expert, t0, t1, x, xs, n, bias, y, ys);                                                          \
+    }
+F_MM(mm_f32, GL_F32)
+F_MM(mm_f16, GL_F16)
+F_MM(mm_bf16, GL_BF16)
+
+// e_dots is four dot products in the order of exact mode.
+INLINE void e_dots(const float *w, int64_t ws, const float *x, int cols, float *y) {
+    v8f l[4], h[4];
+    for (int a = 0; a < 4; a++) l[a] = h[a] = vset(0);
+    int i = 0;
+    for (; i + 16 <= cols; i += 16) {
+        v8f x0 = vload(x + i), x1 = vload(x + i + 8);
+UNROLL
+        for (int a = 0; a < 4; a++) {
+            l[a] = l[a] + vload(w + a * ws + i) * x0;
+            h[a] = h[a] + vload(w + a * ws + i + 8) * x1;
+        }
+    }
+    if (i < cols)
+        for (int a = 0; a < 4; a++) {
+            const float *p = w + a * ws + i;
+            l[a] = l[a] + vgetn(p, cols - i) * vgetn(x + i, cols - i);
+            if (cols - i > 8) h[a] = h[a] + vgetn(p + 8, cols - i - 8) * vgetn(x + i + 8, cols - i - 8);
+        }
+    for (int a = 0; a < 4; a++) y[a] = fold(l[a], h[a]);
+}
+
+static void widen(int type, const uint8_t *src, int64_t bytes, float *dst, int n);
+
+static void mm_exact(const gl_weight *w, int expert, int t0, int t1, const void *xv, int64_t xs, int n,
+                     const float *bias, float *y, int64_t ys, float *scratch) {
+    const float *x = xv;
+    for (int t = t0; t < t1; t++) {
+        int o = t * GL_TILE, rows = w->rows - o < GL_TILE ? w->rows - o : GL_TILE;
+        const uint8_t *p = w->data + ((int64_t)expert * w->rows + o) * w->row_bytes;
+        for (int a = 0; a < rows; a++) widen(w->type, p + a * w->row_bytes, w->row_bytes, scratch + (int64_t)a * w->cols, w->cols);
+        for (int r = 0; r < n; r++)
+            for (int a = 0; a < rows; a += 4) {
+                float s[4] = {0};
+                if (rows - a >= 4)
+                    e_dots(scratch + (int64_t)a * w->cols, w->cols, x + r * xs, w->cols, s);
+                else
+                    for (int k = a; k < rows; k++) s[k - a] = ndot(scratch + (int64_t)k * w->cols, x + r * xs, w->cols);
+                for (int k = a; k < rows && k < a + 4; k++) y[r * ys + o + k] = bias ? s[k - a] + bias[o + k] : s[k - a];
+            }
+    }
+}

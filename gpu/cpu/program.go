@@ -1,0 +1,231 @@
+//go:build cgo
+
+package cpu
+
+// #include "cpu.h"
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	"ganglion/gpu/ops"
+)
+
+// Program is a plan compiled for a shape. One call into C replays it for a batch.
+type Program struct {
+	rt    *Runtime
+	shape ops.Shape
+	c     *C.gl_prog
+	outAt int // floats per row of the per-output arena
+	logit int // where the logits start in it
+
+	memory    block // c and all it points to
+	outs      block // per-output activations; the logits are handed out from here
+	top       block // ids and logits of WantTop
+	posScale  []float32
+	posScales []*ops.PosScale
+	closed    bool
+}
+
+// stride rounds a row of n floats up to an odd number of cache lines: rows an even
+// power of two apart would share one set of the first-level cache.
+func stride(n int) int { return (n+15)/16*16 | 16 }
+
+// Compile prepares a program for batches of up to s.Rows rows and s.Outs outputs.
+func (r *Runtime) Compile(s ops.Shape) (ops.Program, error) {
+	if r.closed {
+		return nil, fmt.Errorf("cpu: compile: %w", ops.ErrClosed)
+	}
+	if s.Rows <= 0 || s.Rows > r.opts.MaxRows || s.Outs < 0 || s.Outs > s.Rows {
+		return nil, fmt.Errorf("cpu: compile: %d rows and %d outputs of at most %d rows", s.Rows, s.Outs, r.opts.MaxRows)
+	}
+	layout := ops.NewLayout(r.plan)
+	c := &compiler{r: r, shape: s, layout: layout, stride: [2]int{stride(layout.RowWidth), stride(layout.OutWidth)}}
+	c.compile()
+	p := &Program{rt: r, shape: s, outAt: c.stride[1], logit: layout.Offset[r.plan.Logits.Buf] + r.plan.Logits.Off, posScales: c.posScales}
+	if err := p.allocate(c); err != nil {
+		p.Close()
+		return nil, fmt.Errorf("cpu: compile: %w", err)
+	}
+	r.programs[p] = struct{}{}
+	return p, nil
+}
+
+// allocate lays the program out in memory outside the Go heap.
+func (p *Program) allocate(c *compiler) error {
+	r, rows, outs := p.rt, p.shape.Rows, p.shape.Outs
+	blocks := (r.plan.Vocab + C.GL_LSE - 1) / C.GL_LSE
+	var m carver
+	for pass := range 2 {
+		if pass == 1 {
+			var err error
+			if p.memory, err = newBlock("program", m.at, false); err != nil {
+				return err
+			}
+			m = carver{b: p.memory}
+		}
+		prog := (*C.gl_prog)(m.take(C.sizeof_gl_prog))
+		list := m.take(int64(len(c.ops)) * C.sizeof_gl_op)
+		counters := m.take(int64(len(c.ops)) * 64)
+		heads := m.take(int64(outs) * C.sizeof_gl_head)
+		part := m.take(int64(outs) * int64(3*r.opts.Threads+blocks) * 4)
+		scale := m.take(int64(len(c.posScales)) * int64(rows) * 4)
+		for i := range c.ops {
+			c.ops[i].mats, c.ops[i].nmats = place(&m, c.mats[i])
+			c.ops[i].chunks, c.ops[i].nchunks = place(&m, c.chunks[i])
+		}
+		if pass == 0 {
+			continue
+		}
+		copy(unsafe.Slice((*C.gl_op)(list), len(c.ops)), c.ops)
+		p.posScale = unsafe.Slice((*float32)(scale), len(c.posScales)*rows)
+		p.c = prog
+		*prog = C.gl_prog{
+			ops: (*C.gl_op)(list), nops: C.int32_t(len(c.ops)), embed_width: C.int32_t(r.plan.Embed),
+			exact: flag(r.opts.Numerics == ops.Exact), kv_half: flag(r.opts.KV == ops.KVF16),
+			slots: C.int32_t(r.opts.Slots), threads: C.int32_t(r.opts.Threads),
+			quant_stride: C.int64_t((c.quantCols + 31) / 32), partial: (*C.float)(r.partial.p),
+			scratch: (**C.float)(r.threads.p), head_part: (*C.float)(part), heads: (*C.gl_head)(heads),
+			counters: (*C.int32_t)(counters), pos_scale: (*C.float)(scale),
+		}
+	}
+	var err error
+	if p.outs, err = newBlock("output activations", int64(outs)*int64(c.stride[1])*4, true); err != nil {
+		return err
+	}
+	p.c.arena[1] = (*C.float)(p.outs.p)
+	if err := grow("activations", &r.rows, int64(rows)*int64(c.stride[0])*4); err != nil {
+		return err
+	}
+	return grow("quantised activations", &r.quant, int64(rows)*int64(p.c.quant_stride)*C.sizeof_gl_qblk)
+}
+
+// place copies a list into the block; without a block it only measures.
+func place[T any](m *carver, list []T) (*T, C.int32_t) {
+	var zero T
+	if len(list) == 0 {
+		return nil, 0
+	}
+	at := (*T)(m.take(int64(len(list)) * int64(unsafe.Sizeof(zero))))
+	if at != nil {
+		copy(unsafe.Slice(at, len(list)), list)
+	}
+	return at, C.int32_t(len(list))
+}
+
+func (p *Program) bytes() int64 { return p.memory.bytes + p.outs.bytes + p.top.bytes }
+
+// Run executes one batch. Once its buffers have grown it allocates nothing.
+func (p *Program) Run(b *ops.Batch, res *ops.Result) error {
+	r := p.rt
+	if p.closed || r.closed {
+		return fmt.Errorf("cpu: run: %w", ops.ErrClosed)
+	}
+	if err := b.Check(r.plan, r.opts); err != nil {
+		return err
+	}
+	rows, outs := len(b.Tokens), len(b.Outs)
+	if rows > p.shape.Rows || outs > p.shape.Outs {
+		return fmt.Errorf("cpu: run: %d rows and %d outputs in a program for %d and %d", rows, outs, p.shape.Rows, p.shape.Outs)
+	}
+	if err := p.checkPositions(b); err != nil {
+		return err
+	}
+	if err := p.prepareHeads(b); err != nil {
+		return err
+	}
+	last := int32(0)
+	for i, pos := range b.Pos {
+		last = max(last, pos)
+		for k, o := range p.posScales {
+			p.posScale[k*p.shape.Rows+i] = o.At(int(pos))
+		}
+	}
+	r.needAngles(int(last))
+	p.c.arena[0] = (*C.float)(r.rows.p)
+	p.c.quant = (*C.gl_qblk)(r.quant.p)
+	C.gl_run(r.pool, r.kernels, p.c, ints(b.Tokens), ints(b.Pos), ints(b.Slot), ints(b.Outs),
+		(*C.float)(unsafe.SliceData(b.Embeds)), C.int(rows), C.int(outs))
+	return p.readHeads(b, res)
+}
+
+// ints is the address of a slice for the duration of a call.
+func ints(s []int32) *C.int32_t { return (*C.int32_t)(unsafe.SliceData(s)) }
+
+// checkPositions refuses positions beyond a table that is indexed by them.
+func (p *Program) checkPositions(b *ops.Batch) error {
+	for _, op := range p.rt.plan.Ops {
+		e, ok := op.(*ops.Embed)
+		if !ok || !e.ByPosition {
+			continue
+		}
+		for i, pos := range b.Pos {
+			if int(pos) >= e.Table.Rows {
+				return fmt.Errorf("cpu: run: row %d: position %d outside table %q of %d rows", i, pos, e.Table.Name, e.Table.Rows)
+			}
+		}
+	}
+	return nil
+}
+
+// prepareHeads gives the heads that want the best tokens room for them.
+func (p *Program) prepareHeads(b *ops.Batch) error {
+	total := 0
+	for _, w := range b.Want {
+		if w.Kind == ops.WantTop {
+			total += w.K
+		}
+	}
+	if err := grow("best tokens", &p.top, int64(total)*8); err != nil {
+		return fmt.Errorf("cpu: run: %w", err)
+	}
+	heads := unsafe.Slice(p.c.heads, len(b.Want))
+	at := 0
+	for i, w := range b.Want {
+		heads[i].k = 0
+		if w.Kind == ops.WantTop {
+			heads[i].k = C.int32_t(w.K)
+			heads[i].ids = (*C.int32_t)(unsafe.Add(p.top.p, at))
+			heads[i].logits = (*C.float)(unsafe.Add(p.top.p, at+4*w.K))
+			at += 8 * w.K
+		}
+	}
+	return nil
+}
+
+func (p *Program) readHeads(b *ops.Batch, res *ops.Result) error {
+	res.Heads = res.Heads[:0]
+	heads := unsafe.Slice(p.c.heads, len(b.Want))
+	for i, w := range b.Want {
+		h := &heads[i]
+		row := p.outs.floats(i*p.outAt+p.logit, p.rt.plan.Vocab)
+		if h.bad >= 0 {
+			return fmt.Errorf("cpu: %s: output %d: logit of token %d is %v", p.rt.plan.Name, i, h.bad, row[h.bad])
+		}
+		head := ops.Head{Best: int32(h.best), Max: float32(h.max), LogSumExp: float32(h.lse)}
+		switch w.Kind {
+		case ops.WantTop:
+			head.IDs = unsafe.Slice((*int32)(h.ids), w.K)
+			head.Logits = unsafe.Slice((*float32)(h.logits), w.K)
+		case ops.WantRow:
+			head.Row = row
+		}
+		res.Heads = append(res.Heads, head)
+	}
+	return nil
+}
+
+// Close frees the program. It may be called twice.
+func (p *Program) Close() error {
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	delete(p.rt.programs, p)
+	p.memory.free()
+	p.outs.free()
+	p.top.free()
+	p.c = nil
+	return nil
+}

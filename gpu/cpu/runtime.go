@@ -1,0 +1,289 @@
+//go:build cgo
+
+package cpu
+
+// #include "cpu.h"
+import "C"
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"ganglion/gpu/ops"
+)
+
+// Runtime is a loaded plan: repacked weights, caches, states and the thread pool. It
+// belongs to one goroutine at a time.
+type Runtime struct {
+	kernels *C.gl_kernels
+	plan    *ops.Plan
+	opts    ops.Options
+	pool    *C.struct_gl_pool
+	pinner  runtime.Pinner
+
+	weightTable, packed, vectorData block
+	weights                         map[*ops.Weight]*C.gl_weight
+	vectors                         map[*ops.Weight][]float32 // widened, outside the Go heap
+	weightBytes                     int64
+
+	caches []kvBlocks // by Plan.Caches
+	states []block    // by Plan.States: [slots][floats]
+	tables []angles   // by Plan.Tables
+
+	// Scratch that all programs share, for only one runs at a time.
+	rows    block // per-row activations of the largest program
+	quant   block // quantised activations of the largest program
+	partial block // attention of few rows
+	threads block // pointers to and scratch of each thread
+
+	programs map[*Program]struct{}
+	closed   bool
+}
+
+// kvBlocks is one layer's cache: [slots][KV heads][cells][head width] each.
+type kvBlocks struct {
+	keys, values block
+	cells        int
+}
+
+// angles is a RoPE table, filled up to the positions that were needed so far.
+type angles struct {
+	half   int
+	filled int
+	b      block // cos [context][half], then sin
+}
+
+func (r *Runtime) load(ctx context.Context, progress func(done, total int64)) error {
+	uses, err := usages(r.plan)
+	if err != nil {
+		return err
+	}
+	r.vectors = make(map[*ops.Weight][]float32)
+	r.programs = make(map[*Program]struct{})
+	for _, step := range []func() error{
+		func() error { return r.describe(uses) },
+		func() error { return r.pack(ctx, uses, progress) },
+		r.newCaches,
+		r.newScratch,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	if r.pool = C.gl_pool_new(C.int(r.opts.Threads)); r.pool == nil {
+		return fmt.Errorf("%d threads: %w", r.opts.Threads, ops.ErrOutOfMemory)
+	}
+	return nil
+}
+
+func (r *Runtime) newCaches() error {
+	for _, c := range r.plan.Caches {
+		n := c.Cells(r.opts.Context, r.opts.MaxRows)
+		cell := int64(n) * int64(r.opts.Slots) * int64(c.KVHeads) * int64(r.opts.KV.Bytes())
+		keys, err := newBlock("KV cache "+c.Name, cell*int64(c.KeyDim), true)
+		if err != nil {
+			return err
+		}
+		values, err := newBlock("KV cache "+c.Name, cell*int64(c.ValueDim), true)
+		r.caches = append(r.caches, kvBlocks{keys, values, n})
+		if err != nil {
+			return err
+		}
+	}
+	for _, s := range r.plan.States {
+		b, err := newBlock("state "+s.Name, int64(s.Floats)*int64(r.opts.Slots)*4, false)
+		if err != nil {
+			return err
+		}
+		r.states = append(r.states, b)
+	}
+	for _, t := range r.plan.Tables {
+		b, err := newBlock("RoPE table", int64(r.opts.Context)*int64(t.NRot)*4, false)
+		if err != nil {
+			return err
+		}
+		r.tables = append(r.tables, angles{half: t.NRot / 2, b: b})
+	}
+	return nil
+}
+
+// angleStep is how many positions a RoPE table grows by.
+const angleStep = 256
+
+// needAngles fills the tables up to position pos. Decoding touches them once in
+// angleStep tokens.
+func (r *Runtime) needAngles(pos int) {
+	for i := range r.tables {
+		t := &r.tables[i]
+		if pos < t.filled {
+			continue
+		}
+		to := min(r.opts.Context, (pos/angleStep+1)*angleStep)
+		cos, sin := r.plan.Tables[i].Angles(t.filled, to-t.filled)
+		copy(t.b.floats(t.filled*t.half, len(cos)), cos)
+		copy(t.b.floats((r.opts.Context+t.filled)*t.half, len(sin)), sin)
+		t.filled = to
+	}
+}
+
+// chunksAtMost is how many chunks of positions a row can attend to.
+func (r *Runtime) chunksAtMost(o *ops.Attention) int {
+	n := (r.opts.Context + ops.KVChunk - 1) / ops.KVChunk
+	if o.Window > 0 {
+		n = min(n, (o.Window-1)/ops.KVChunk+2)
+	}
+	return n
+}
+
+// partialFloats is the size of one partial result of attention: the sums of the
+// value's columns, the maximum, the denominator; whole vectors.
+func partialFloats(valueDim int) int { return (valueDim + 2 + 7) &^ 7 }
+
+// newScratch allocates what does not depend on a program's shape. The sizes follow
+// the kernels: mm_exact widens a tile of rows, op_attention keeps the scores and the
+// partial results of four heads, op_route three values per expert and a mark.
+func (r *Runtime) newScratch() error {
+	thread, partial := 0, 0
+	for _, op := range r.plan.Ops {
+		switch o := op.(type) {
+		case *ops.MatMul:
+			thread = max(thread, tileRows*o.W.Cols)
+		case *ops.ExpertMatMul:
+			thread = max(thread, tileRows*o.W.Cols)
+		case *ops.Route:
+			thread = max(thread, 4*o.In.Width)
+		case *ops.Attention:
+			part := r.chunksAtMost(o) * partialFloats(r.plan.Caches[o.Cache].ValueDim)
+			thread = max(thread, 4*ops.KVChunk+4*part)
+			partial = max(partial, 16*r.opts.Threads*part)
+		}
+	}
+	var err error
+	if r.partial, err = newBlock("attention", int64(partial)*4, false); err != nil {
+		return err
+	}
+	thread = (thread + 1023) &^ 1023 // a page each: no line belongs to two threads
+	n := r.opts.Threads
+	head := (8*n + 4095) &^ 4095
+	if r.threads, err = newBlock("thread scratch", int64(head)+int64(n)*int64(thread)*4, false); err != nil {
+		return err
+	}
+	pointers := array[*C.float](r.threads, n)
+	for t := range pointers {
+		pointers[t] = (*C.float)(unsafe.Add(r.threads.p, head+t*thread*4))
+	}
+	return nil
+}
+
+// grow makes b at least bytes large; what it held is lost.
+func grow(what string, b *block, bytes int64) error {
+	if b.p != nil && b.bytes >= bytes {
+		return nil
+	}
+	b.free()
+	var err error
+	*b, err = newBlock(what, bytes, true)
+	return err
+}
+
+// SaveState copies the recurrent state of a slot: the plan's states one after
+// another. It is nil when the plan has none.
+func (r *Runtime) SaveState(slot int) ([]float32, error) {
+	if err := r.checkSlot("save state", slot); err != nil {
+		return nil, err
+	}
+	var saved []float32
+	for i := range r.states {
+		saved = append(saved, r.state(i, slot)...)
+	}
+	return saved, nil
+}
+
+// LoadState puts a saved state back; nil sets the state of position 0.
+func (r *Runtime) LoadState(slot int, saved []float32) error {
+	if err := r.checkSlot("load state", slot); err != nil {
+		return err
+	}
+	want := 0
+	for _, s := range r.plan.States {
+		want += s.Floats
+	}
+	if saved != nil && len(saved) != want {
+		return fmt.Errorf("cpu: load state: %d floats, want %d", len(saved), want)
+	}
+	for i := range r.states {
+		s := r.state(i, slot)
+		if saved == nil {
+			clear(s)
+			continue
+		}
+		saved = saved[copy(s, saved):]
+	}
+	return nil
+}
+
+func (r *Runtime) state(i, slot int) []float32 {
+	n := r.plan.States[i].Floats
+	return r.states[i].floats(slot*n, n)
+}
+
+func (r *Runtime) checkSlot(what string, slot int) error {
+	if r.closed {
+		return fmt.Errorf("cpu: %s: %w", what, ops.ErrClosed)
+	}
+	if slot < 0 || slot >= r.opts.Slots {
+		return fmt.Errorf("cpu: %s: slot %d of %d", what, slot, r.opts.Slots)
+	}
+	return nil
+}
+
+// Memory tells what was reserved. Caches and scratch are committed when they are
+// first written.
+func (r *Runtime) Memory() ops.Memory {
+	m := ops.Memory{Weights: r.weightBytes}
+	for _, c := range r.caches {
+		m.KV += c.keys.bytes + c.values.bytes
+	}
+	for _, s := range r.states {
+		m.KV += s.bytes
+	}
+	for _, t := range r.tables {
+		m.Scratch += t.b.bytes
+	}
+	m.Scratch += r.rows.bytes + r.quant.bytes + r.partial.bytes + r.threads.bytes
+	for p := range r.programs {
+		m.Scratch += p.bytes()
+	}
+	return m
+}
+
+// Close stops the threads and frees everything, open programs too. It may be called
+// twice.
+func (r *Runtime) Close() error {
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	for p := range r.programs {
+		p.Close()
+	}
+	C.gl_pool_free(r.pool)
+	for _, c := range r.caches {
+		c.keys.free()
+		c.values.free()
+	}
+	for i := range r.states {
+		r.states[i].free()
+	}
+	for i := range r.tables {
+		r.tables[i].b.free()
+	}
+	for _, b := range []*block{&r.weightTable, &r.packed, &r.vectorData, &r.rows, &r.quant, &r.partial, &r.threads} {
+		b.free()
+	}
+	r.pinner.Unpin()
+	*r = Runtime{plan: r.plan, opts: r.opts, closed: true}
+	return nil
+}

@@ -1,0 +1,214 @@
+// simd.h: the vector vocabulary of the kernels. Types are GCC/Clang vector
+// extensions of 32 bytes, so arithmetic, comparison and shifts are plain operators
+// and compile for every machine; the few things that need an instruction of their
+// own (widening halves, byte dot products, permutes) are functions with an AVX2 body
+// and a plain one. A translation unit sets GL_AVX2 to 1 or 0 before it includes this.
+#ifndef GL_SIMD_H
+#define GL_SIMD_H
+#include <stdint.h>
+#include <string.h>
+#if GL_AVX2
+#include <immintrin.h>
+#endif
+
+// UNROLL stands before loops over register arrays; the plain variant stays small.
+#if GL_AVX2
+#define UNROLL _Pragma("GCC unroll 8")
+#else
+#define UNROLL
+#endif
+#define INLINE static inline __attribute__((always_inline, unused))
+
+typedef float v8f __attribute__((vector_size(32)));
+typedef int32_t v8i __attribute__((vector_size(32)));
+typedef uint32_t v8u __attribute__((vector_size(32)));
+typedef int16_t v16s __attribute__((vector_size(32)));
+typedef uint16_t v16u __attribute__((vector_size(32)));
+typedef uint8_t vb __attribute__((vector_size(32)));
+typedef uint16_t v8hu __attribute__((vector_size(16)));
+typedef uint8_t v8bu __attribute__((vector_size(8)));
+typedef int8_t v8bs __attribute__((vector_size(8)));
+
+INLINE v8f vset(float x) { return (v8f){x, x, x, x, x, x, x, x}; }
+INLINE v8i vseti(int32_t x) { return (v8i){x, x, x, x, x, x, x, x}; }
+INLINE vb vsetb(uint8_t x) { return (vb){} + x; }
+INLINE v8f vload(const float *p) { v8f v; memcpy(&v, p, 32); return v; }
+INLINE void vstore(float *p, v8f v) { memcpy(p, &v, 32); }
+INLINE vb vloadb(const void *p) { vb v; memcpy(&v, p, 32); return v; }
+// vpart and vputpart move the first n < 8 elements; the rest reads as zero.
+INLINE v8f vpart(const float *p, int n) { float t[8] = {0}; memcpy(t, p, 4 * (size_t)n); return vload(t); }
+INLINE void vputpart(float *p, v8f v, int n) { float t[8]; vstore(t, v); memcpy(p, t, 4 * (size_t)n); }
+INLINE v8f vgetn(const float *p, int n) { return n >= 8 ? vload(p) : vpart(p, n); }
+INLINE void vputn(float *p, v8f v, int n) { if (n >= 8) vstore(p, v); else vputpart(p, v, n); }
+// vsel picks a where the mask is set, b elsewhere.
+INLINE v8f vsel(v8i m, v8f a, v8f b) { return (v8f)((m & (v8i)a) | (~m & (v8i)b)); }
+INLINE v8f vabs(v8f x) { return (v8f)((v8i)x & 0x7fffffff); }
+INLINE v8i vmaxi(v8i a, v8i b) { v8i m = a > b; return (m & a) | (~m & b); }
+INLINE v8f vmaxf(v8f a, v8f b) { return vsel(a > b, a, b); }
+
+// fold adds the 16 lanes l[0..7], l[8..15] as exact mode does: 16→8→4→2→1.
+INLINE float fold(v8f lo, v8f hi) {
+    lo = lo + hi;
+#if GL_AVX2
+    __m128 a = _mm_add_ps(_mm256_castps256_ps128((__m256)lo), _mm256_extractf128_ps((__m256)lo, 1));
+    a = _mm_add_ps(a, _mm_movehl_ps(a, a));
+    return _mm_cvtss_f32(_mm_add_ss(a, _mm_movehdup_ps(a)));
+#else
+    float a0 = lo[0] + lo[4], a1 = lo[1] + lo[5], a2 = lo[2] + lo[6], a3 = lo[3] + lo[7];
+    a0 += a2;
+    a1 += a3;
+    return a0 + a1;
+#endif
+}
+
+INLINE float half1(uint16_t h) {
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 0x3ff, b;
+    float f;
+    if (e == 0) {
+        f = (float)m * (1.0f / (1 << 24));
+        memcpy(&b, &f, 4);
+        b |= sign;
+    } else {
+        b = e == 31 ? sign | 0x7f800000 | m << 13 : sign | (e + 112) << 23 | m << 13;
+    }
+    memcpy(&f, &b, 4);
+    return f;
+}
+
+// tohalf1 rounds to nearest even, as tensor.F32ToF16.
+INLINE uint16_t tohalf1(float f) {
+    uint32_t b;
+    memcpy(&b, &f, 4);
+    uint32_t sign = b >> 16 & 0x8000;
+    b &= 0x7fffffff;
+    if (b > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (b >> 13 & 0x3ff));
+    if (b >= 0x477ff000) return (uint16_t)(sign | 0x7c00);
+    if (b < 0x33000001) return (uint16_t)sign;
+    uint32_t v = b - (112u << 23), s = 13;
+    if (b < 0x38800000) {
+        v = (b & 0x7fffff) | 0x800000;
+        s = 126 - (b >> 23);
+    }
+    return (uint16_t)(sign | ((v + ((1u << (s - 1)) - 1) + (v >> s & 1)) >> s));
+}
+
+// vhalf widens 8 halves. Without an instruction: the bits of a half, moved to where a
+// float has them, are the value times 2⁻¹¹²; one exact product repairs that, for
+// subnormals too. Infinities and NaN get their exponent back.
+INLINE v8f vhalf(const void *p) {
+#if GL_AVX2
+    return (v8f)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+#else
+    v8hu h;
+    memcpy(&h, p, 16);
+    v8u b = __builtin_convertvector(h, v8u), m = (b & 0x7fff) << 13;
+    v8f f = (v8f)m * vset(0x1p112f);
+    v8u inf = (v8u)(m >= 0x0f800000);
+    return (v8f)(((v8u)f | (inf & 0x7f800000)) | (b & 0x8000) << 16);
+#endif
+}
+
+INLINE void vtohalf(void *p, v8f v) {
+#if GL_AVX2
+    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT));
+#else
+    uint16_t h[8];
+    for (int i = 0; i < 8; i++) h[i] = tohalf1(v[i]);
+    memcpy(p, h, 16);
+#endif
+}
+
+// vbf16 widens 8 bfloat16.
+INLINE v8f vbf16(const void *p) {
+#if GL_AVX2
+    return (v8f)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16);
+#else
+    v8hu h;
+    memcpy(&h, p, 16);
+    return (v8f)(__builtin_convertvector(h, v8u) << 16);
+#endif
+}
+
+// vu8 and vs8 widen 8 bytes to 32-bit integers.
+INLINE v8i vu8(const void *p) {
+#if GL_AVX2
+    return (v8i)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+#else
+    v8bu b;
+    memcpy(&b, p, 8);
+    return __builtin_convertvector(b, v8i);
+#endif
+}
+INLINE v8i vs8(const void *p) {
+#if GL_AVX2
+    return (v8i)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p));
+#else
+    v8bs b;
+    memcpy(&b, p, 8);
+    return __builtin_convertvector(b, v8i);
+#endif
+}
+
+INLINE v8f vcvt(v8i v) { return __builtin_convertvector(v, v8f); }
+
+// vbc broadcasts the 4 bytes at p to every 32-bit lane.
+INLINE vb vbc(const void *p) {
+    int32_t x;
+    memcpy(&x, p, 4);
+    return (vb)vseti(x);
+}
+
+INLINE vb vshr(vb v, int n) { return (vb)((v16u)v >> n); } // by 16-bit lanes: mask afterwards
+INLINE vb vshl(vb v, int n) { return (vb)((v16u)v << n); }
+
+// vdotus multiplies unsigned with signed bytes and adds neighbours; the sums must fit
+// 16 bits.
+INLINE v16s vdotus(vb u, vb s) {
+#if GL_AVX2
+    return (v16s)_mm256_maddubs_epi16((__m256i)u, (__m256i)s);
+#else
+    return (v16s)((v16u)u & 255) * ((v16s)((v16u)s << 8) >> 8) + (v16s)((v16u)u >> 8) * ((v16s)s >> 8);
+#endif
+}
+
+// vmadd multiplies 16-bit lanes and adds neighbours to 32 bits.
+INLINE v8i vmadd(v16s a, v16s b) {
+#if GL_AVX2
+    return (v8i)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#else
+    return ((v8i)((v8u)a << 16) >> 16) * ((v8i)((v8u)b << 16) >> 16) + ((v8i)a >> 16) * ((v8i)b >> 16);
+#endif
+}
+
+// vdotss multiplies signed bytes and adds neighbours: |a| · (b with the sign of a).
+// b must not hold -128; a may.
+INLINE v16s vdotss(vb a, vb b) {
+#if GL_AVX2
+    return (v16s)_mm256_maddubs_epi16(_mm256_abs_epi8((__m256i)a), _mm256_sign_epi8((__m256i)b, (__m256i)a));
+#else
+    return ((v16s)((v16u)a << 8) >> 8) * ((v16s)((v16u)b << 8) >> 8) + ((v16s)a >> 8) * ((v16s)b >> 8);
+#endif
+}
+
+// vlut looks up the low four bits of every byte in a table of 16.
+INLINE vb vlut(const uint8_t *table, vb i) {
+#if GL_AVX2
+    __m256i t = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
+    return (vb)_mm256_shuffle_epi8(t, (__m256i)i);
+#else
+    uint8_t r[32];
+    for (int k = 0; k < 32; k++) r[k] = table[i[k] & 15];
+    return vloadb(r);
+#endif
+}
+
+// vfma is a·b + c, fused where the machine can: for fast mode only.
+INLINE v8f vfma(v8f a, v8f b, v8f c) {
+#if GL_AVX2
+    return (v8f)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    return a * b + c;
+#endif
+}
+
+#endif

@@ -1,0 +1,249 @@
+//go:build cgo
+
+package cpu
+
+// #include "cpu.h"
+import "C"
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"ganglion/gpu/ops"
+	"ganglion/gpu/tensor"
+)
+
+// usage says what operations want of a weight.
+type usage struct {
+	matrix bool // multiplied with activations
+	vector bool // read whole as float32
+	rows   bool // looked up row by row
+}
+
+// usages walks the plan once. An operation it does not know is not supported.
+func usages(p *ops.Plan) (map[*ops.Weight]*usage, error) {
+	uses := make(map[*ops.Weight]*usage)
+	of := func(w *ops.Weight) *usage {
+		if uses[w] == nil {
+			uses[w] = &usage{}
+		}
+		return uses[w]
+	}
+	vectors := func(ws ...*ops.Weight) {
+		for _, w := range ws {
+			if w != nil {
+				of(w).vector = true
+			}
+		}
+	}
+	for i, op := range p.Ops {
+		switch o := op.(type) {
+		case *ops.Embed:
+			of(o.Table).rows = true
+		case *ops.MatMul:
+			of(o.W).matrix = true
+			vectors(o.Bias)
+		case *ops.ExpertMatMul:
+			of(o.W).matrix = true
+			vectors(o.Bias)
+		case *ops.RMSNorm:
+			vectors(o.W)
+		case *ops.LayerNorm:
+			vectors(o.W, o.Bias)
+		case *ops.AddVec:
+			vectors(o.W)
+		case *ops.Attention:
+			vectors(o.Sinks)
+		case *ops.Route:
+			vectors(o.Bias)
+		case *ops.ExpertSum:
+			vectors(o.PerExpert)
+		case *ops.ShortConv:
+			vectors(o.W, o.Bias)
+		case *ops.Mamba1:
+			vectors(o.A, o.D)
+		case *ops.Mamba2:
+			vectors(o.A, o.D)
+		case *ops.Rows, *ops.L2Norm, *ops.Binary, *ops.Scale, *ops.Unary, *ops.GLU, *ops.Softcap, *ops.PosScale,
+			*ops.RoPE, *ops.KVStore, *ops.GatedDelta:
+		default:
+			return nil, fmt.Errorf("%s: operation %d (%s): %w", p.Name, i, op.Name(), ops.ErrUnsupported)
+		}
+	}
+	return uses, nil
+}
+
+// layoutOf chooses how a matrix stands in memory; doc.go tells the layouts.
+func (r *Runtime) layoutOf(w *ops.Weight) C.int32_t {
+	switch {
+	case r.opts.Numerics == ops.Exact:
+		return C.GL_EXACT
+	case w.Type == tensor.F32:
+		return C.GL_F32
+	case w.Type == tensor.F16:
+		return C.GL_F16
+	case w.Type == tensor.BF16:
+		return C.GL_BF16
+	}
+	if l := C.gl_layout_of(C.int(w.Type)); l >= 0 {
+		return l
+	}
+	return C.GL_Q8F
+}
+
+// describe fills the C description of every weight and measures the packed ones.
+func (r *Runtime) describe(uses map[*ops.Weight]*usage) error {
+	var err error
+	n := len(r.plan.Weights)
+	if r.weightTable, err = newBlock("weight table", int64(n)*C.sizeof_gl_weight, false); err != nil {
+		return err
+	}
+	r.weights = make(map[*ops.Weight]*C.gl_weight, n)
+	for i, w := range r.plan.Weights {
+		c := &array[C.gl_weight](r.weightTable, n)[i]
+		rows := w.Rows * max(w.Experts, 1)
+		// The file's bytes may be Go memory (tests) or a mapping: pinning makes the
+		// first safe to keep in C memory and leaves the second alone.
+		r.pinner.Pin(&w.Data[0])
+		c.data = (*C.uint8_t)(unsafe.Pointer(&w.Data[0]))
+		c.row_bytes = C.int64_t(len(w.Data) / rows)
+		c._type = C.int32_t(w.Type)
+		c.cols, c.rows, c.experts = C.int32_t(w.Cols), C.int32_t(w.Rows), C.int32_t(max(w.Experts, 1))
+		c.tiles = C.int32_t((w.Rows + tileRows - 1) / tileRows)
+		c.layout = C.GL_EXACT
+		if u := uses[w]; u != nil && u.matrix {
+			c.layout = r.layoutOf(w)
+		}
+		if c.layout >= C.GL_Q8 {
+			c.tile_bytes = C.gl_tile_bytes(C.int(c.layout), C.int(w.Cols))
+		}
+		r.weights[w] = c
+	}
+	return nil
+}
+
+// tileRows is the number of weight rows that are interleaved.
+const tileRows = C.GL_TILE
+
+// packTask is a range of tiles of one weight.
+type packTask struct {
+	w        *ops.Weight
+	c        *C.gl_weight
+	from, to int64
+	bytes    int64 // of the file
+}
+
+// pack repacks the matrices with all threads and widens the vectors.
+func (r *Runtime) pack(ctx context.Context, uses map[*ops.Weight]*usage, progress func(done, total int64)) error {
+	var sizes, small carver
+	var err error
+	for pass := range 2 {
+		if pass == 1 {
+			if r.packed, err = newBlock("packed weights", sizes.at+packedSlack, true); err != nil {
+				return err
+			}
+			if r.vectorData, err = newBlock("vectors", small.at, false); err != nil {
+				return err
+			}
+			r.weightBytes = sizes.at + small.at
+			sizes, small = carver{b: r.packed}, carver{b: r.vectorData}
+		}
+		for _, w := range r.plan.Weights {
+			if c := r.weights[w]; c.tile_bytes > 0 {
+				c.packed = (*C.uint8_t)(sizes.take(int64(c.tile_bytes) * int64(c.tiles) * int64(c.experts)))
+			}
+			if u := uses[w]; u != nil && u.vector {
+				n := w.Cols * w.Rows * max(w.Experts, 1)
+				if p := small.take(int64(n) * 4); p != nil {
+					v := unsafe.Slice((*float32)(p), n)
+					if err := tensor.Dequantize(w.Type, v, w.Data); err != nil {
+						return fmt.Errorf("weight %q: %w", w.Name, err)
+					}
+					r.vectors[w] = v
+				}
+			}
+		}
+	}
+	tasks, done := r.packTasks()
+	return r.runPack(ctx, tasks, done, progress)
+}
+
+// packedSlack lets prefetches at the end of the last matrix stay inside the block.
+const packedSlack = 8192
+
+// packTasks cuts the packing into pieces of about a megabyte; done counts the bytes
+// of weights that need none.
+func (r *Runtime) packTasks() (tasks []packTask, done int64) {
+	for _, w := range r.plan.Weights {
+		c := r.weights[w]
+		if c.tile_bytes == 0 {
+			done += int64(len(w.Data))
+			continue
+		}
+		total := int64(c.tiles) * int64(c.experts)
+		step := max(1, 1<<20/int64(c.tile_bytes))
+		for t := int64(0); t < total; t += step {
+			to := min(t+step, total)
+			tasks = append(tasks, packTask{w, c, t, to, int64(len(w.Data))*to/total - int64(len(w.Data))*t/total})
+		}
+	}
+	return tasks, done
+}
+
+func (r *Runtime) runPack(ctx context.Context, tasks []packTask, done int64, progress func(done, total int64)) error {
+	total := r.plan.WeightBytes()
+	var mu sync.Mutex // guards done and the order of progress calls
+	report := func(n int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		done += n
+		if progress != nil {
+			progress(done, total)
+		}
+	}
+	report(0)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(r.opts.Threads, len(tasks)) {
+		wg.Go(func() {
+			var rows []float32
+			for ctx.Err() == nil {
+				i := next.Add(1) - 1
+				if i >= int64(len(tasks)) {
+					return
+				}
+				rows = tasks[i].run(rows)
+				report(tasks[i].bytes)
+			}
+		})
+	}
+	wg.Wait()
+	return ctx.Err()
+}
+
+// run packs the task's tiles; rows is scratch that it may grow.
+func (t packTask) run(rows []float32) []float32 {
+	if t.c.layout != C.GL_Q8F {
+		C.gl_pack(t.c, C.int64_t(t.from), C.int64_t(t.to))
+		return rows
+	}
+	cols, rowBytes := t.w.Cols, int(t.c.row_bytes)
+	if len(rows) < cols*tileRows {
+		rows = make([]float32, cols*tileRows)
+	}
+	for i := t.from; i < t.to; i++ {
+		first := int(i%int64(t.c.tiles)) * tileRows
+		n := min(tileRows, t.w.Rows-first)
+		at := (int(i/int64(t.c.tiles))*t.w.Rows + first) * rowBytes
+		// Validate has checked type and size: Dequantize cannot fail.
+		if err := tensor.Dequantize(t.w.Type, rows[:n*cols], t.w.Data[at:at+n*rowBytes]); err != nil {
+			panic(fmt.Sprintf("cpu: validated weight %q: %v", t.w.Name, err))
+		}
+		tile := (*C.uint8_t)(unsafe.Add(unsafe.Pointer(t.c.packed), i*int64(t.c.tile_bytes)))
+		C.gl_pack_f32(tile, (*C.float)(&rows[0]), C.int(n), C.int(cols))
+	}
+	return rows
+}
