@@ -52,9 +52,9 @@ func attentionCases() []testCase {
 		{heads: 6, kvHeads: 2, keyDim: 64, valueDim: 64, alibi: 8, seqs: short},
 		{heads: 4, kvHeads: 2, keyDim: 64, valueDim: 64, sinks: true, window: 7, cacheWindow: 7, seqs: short},
 		// Across the borders of the chunks of exact mode, and a window that is none.
-		{heads: 2, kvHeads: 1, keyDim: 8, valueDim: 8, seqs: []int{530, 257, 1}},
-		{heads: 2, kvHeads: 1, keyDim: 8, valueDim: 8, window: 260, cacheWindow: 260, sinks: true, seqs: []int{600, 3}},
-		{heads: 1, kvHeads: 1, keyDim: 8, valueDim: 8, window: 100, cacheWindow: 100, seqs: []int{400, 40}},
+		{heads: 2, kvHeads: 1, keyDim: 8, valueDim: 8, seqs: []int{290, 257, 1}},
+		{heads: 2, kvHeads: 1, keyDim: 8, valueDim: 8, window: 260, cacheWindow: 260, sinks: true, seqs: []int{300, 3}},
+		{heads: 1, kvHeads: 1, keyDim: 8, valueDim: 8, window: 100, cacheWindow: 100, seqs: []int{270, 20}},
 	} {
 		cases = append(cases, attentionCase(a))
 	}

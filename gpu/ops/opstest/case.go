@@ -190,45 +190,65 @@ func (c *testCase) check(b ops.Backend) error {
 	if kinds == nil {
 		kinds = []ops.KVType{ops.KVF16}
 	}
+	data := c.data()
 	var errs []error
 	for _, kv := range kinds {
-		errs = append(errs, c.checkMode(b, ops.Fast, kv))
-		if b.Caps().Exact {
-			errs = append(errs, c.checkMode(b, ops.Exact, kv))
+		want := c.expect(data, kv)
+		for _, mode := range modes(b) {
+			errs = append(errs, c.checkMode(b, mode, kv, data, want))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// checkMode compares the first layout with the oracle and with ref, and the others
+// trial is one way of running a case.
+type trial struct {
+	layout
+	schedule
+	threads int
+}
+
+func (t trial) String() string {
+	return fmt.Sprintf("%s, %s, %d threads", t.layout.name, t.schedule.name, t.threads)
+}
+
+// trials pair the layouts with the schedules, so that each occurs. The first is the
+// plainest, which is compared with the oracle and with ref.
+func (c *testCase) trials() []trial {
+	layouts, schedules := c.layouts(), schedulesOf(c.seqs)
+	var ts []trial
+	for i := range max(len(layouts), len(schedules)) {
+		ts = append(ts, trial{layouts[i%len(layouts)], schedules[i%len(schedules)], 1 + i%2})
+	}
+	return ts
+}
+
+// checkMode compares the first trial with the oracle and with ref, and the others
 // with the first.
-func (c *testCase) checkMode(b ops.Backend, n ops.Numerics, kv ops.KVType) error {
-	data := c.data()
+func (c *testCase) checkMode(b ops.Backend, n ops.Numerics, kv ops.KVType, data [][][][]float32, want [][]expected) error {
 	mode := fmt.Sprintf("%s, kv %s", n, kv)
-	schedules := schedulesOf(c.seqs)
 	var first outputs
-	for i, l := range c.layouts() {
-		p := c.place(l)
-		f := feed{plan: p.plan, numerics: n, kv: kv, threads: 1 + i%2, schedule: schedules[i%len(schedules)],
+	for i, t := range c.trials() {
+		p := c.place(t.layout)
+		f := feed{plan: p.plan, numerics: n, kv: kv, threads: t.threads, schedule: t.schedule,
 			row: func(s, pos int) []float32 { return p.embeds(data[s], pos) }}
 		got, err := f.run(b)
-		if err != nil {
-			return fmt.Errorf("%s, %s, %s: %w", mode, l.name, f.schedule.name, err)
+		if err == nil {
+			err = p.guards(got, data, c.out)
 		}
-		where := fmt.Sprintf("%s, %s, %s, %d threads", mode, l.name, f.schedule.name, f.threads)
-		if err := p.guards(got, data, c.out); err != nil {
-			return fmt.Errorf("%s: %w", where, err)
+		if err != nil {
+			return fmt.Errorf("%s, %v: %w", mode, t, err)
 		}
 		got = got.columns(p.outAt, c.out)
 		if i > 0 {
 			if err := sameBits(got, first); err != nil {
-				return fmt.Errorf("%s: differs from %s, whole: %w", where, c.layouts()[0].name, err)
+				return fmt.Errorf("%s: %v differs from %v: %w", mode, t, c.trials()[0], err)
 			}
 			continue
 		}
 		first = got
-		if err := c.compare(got, data, n, kv); err != nil {
-			return fmt.Errorf("%s: %w", where, err)
+		if err := c.compare(got, want, n); err != nil {
+			return fmt.Errorf("%s, %v: %w", mode, t, err)
 		}
 		if n == ops.Exact {
 			want, err := f.run(ref.New())
@@ -236,26 +256,8 @@ func (c *testCase) checkMode(b ops.Backend, n ops.Numerics, kv ops.KVType) error
 				return fmt.Errorf("ref: %w", err)
 			}
 			if err := sameBits(got, want.columns(p.outAt, c.out)); err != nil {
-				return fmt.Errorf("%s: differs from ref: %w", where, err)
+				return fmt.Errorf("%s, %v: differs from ref: %w", mode, t, err)
 			}
-		}
-	}
-	return c.everySchedule(b, first, data, n, kv)
-}
-
-// everySchedule runs the schedules that the layouts did not reach with the first
-// layout, each with the other number of threads.
-func (c *testCase) everySchedule(b ops.Backend, first outputs, data [][][][]float32, n ops.Numerics, kv ops.KVType) error {
-	p := c.place(c.layouts()[0])
-	for _, s := range schedulesOf(c.seqs)[1:] {
-		f := feed{plan: p.plan, numerics: n, kv: kv, threads: 2, schedule: s,
-			row: func(s, pos int) []float32 { return p.embeds(data[s], pos) }}
-		got, err := f.run(b)
-		if err == nil {
-			err = sameBits(got, first)
-		}
-		if err != nil {
-			return fmt.Errorf("%s, kv %s: %s differs from whole: %w", n, kv, s.name, err)
 		}
 	}
 	return nil
@@ -281,23 +283,32 @@ func (p *placed) guards(got outputs, data [][][][]float32, width int) error {
 	return nil
 }
 
-// compare holds the outputs against the oracle.
-func (c *testCase) compare(got outputs, data [][][][]float32, n ops.Numerics, kv ops.KVType) error {
-	var worst mismatch
-	for s := range got {
+// expect asks the oracle: [sequence][position].
+func (c *testCase) expect(data [][][][]float32, kv ops.KVType) [][]expected {
+	var want [][]expected
+	for s := range data {
 		seq := sequence{in: make([][][]float64, len(c.ins)), kv: kv}
 		for i := range c.ins {
 			for _, v := range data[s][i] {
 				seq.in[i] = append(seq.in[i], widen(v))
 			}
 		}
-		for pos, e := range c.oracle(seq) {
-			for i, want := range e.want {
+		want = append(want, c.oracle(seq))
+	}
+	return want
+}
+
+// compare holds the outputs against the oracle's.
+func (c *testCase) compare(got outputs, want [][]expected, n ops.Numerics) error {
+	var worst mismatch
+	for s := range want {
+		for pos, e := range want[s] {
+			for i, w := range e.want {
 				bound := c.tol.of(n) * e.mag[i]
 				if n == ops.Fast && e.fastMag != nil {
 					bound = c.tol.exact*e.mag[i] + c.tol.fast*e.fastMag[i]
 				}
-				worst.add(s, pos, i, float64(got[s][pos][i]), want, bound)
+				worst.add(s, pos, i, float64(got[s][pos][i]), w, bound)
 			}
 		}
 	}

@@ -53,7 +53,7 @@ func quantised(r *rand.Rand, t tensor.Type, cols, rows, experts int) *ops.Weight
 
 // drawBlock fills block with random bits of a sane scale; values is scratch.
 func drawBlock(r *rand.Rand, t tensor.Type, block []byte, values []float32) {
-	for largest := 0.0; !(largest >= 0.25 && largest <= 4); {
+	for largest := 0.0; !(largest >= 0.25 && largest <= 4); { // nor NaN
 		for i := range block {
 			block[i] = byte(r.Uint32())
 		}
@@ -62,7 +62,9 @@ func drawBlock(r *rand.Rand, t tensor.Type, block []byte, values []float32) {
 		}
 		largest = 0
 		for _, v := range values {
-			largest = math.Max(largest, math.Abs(float64(v))) // NaN stays NaN
+			if a := math.Abs(float64(v)); a > largest || a != a { // NaN stays NaN
+				largest = a
+			}
 		}
 	}
 }
