@@ -49,10 +49,20 @@ func (s *Server) tokenize(w *response, r *http.Request, _ httprouter.Params) err
 	ids := v.Encode(req.Text, tokenizer.EncodeOptions{AddSpecial: on(req.BOS), ParseSpecial: on(req.Special)})
 	out := api.TokenList{Tokens: make([]api.TokenItem, len(ids))}
 	for i, id := range ids {
-		out.Tokens[i] = api.TokenItem{ID: id, Text: v.Text(id)}
+		out.Tokens[i] = api.TokenItem{ID: id, Text: pieceText(v, id)}
 	}
 	w.json(http.StatusOK, encode(out))
 	return nil
+}
+
+// pieceText is a token as it reads in a text. One that is no text by itself, such as
+// a part of a character, goes by its name in the model's file.
+func pieceText(v appliance.Vocabulary, id int32) string {
+	piece := v.AppendPiece(nil, id, true)
+	if utf8.Valid(piece) {
+		return string(piece)
+	}
+	return v.Text(id)
 }
 
 // shownPieces renders control tokens by their names: a text that is looked at
@@ -115,7 +125,7 @@ func (s *Server) searchTokens(w *response, r *http.Request, _ httprouter.Params)
 	}
 	found := []api.TokenItem{}
 	for id := range int32(v.VocabSize()) {
-		if text := v.Text(id); strings.Contains(strings.ToLower(text), want) {
+		if text := pieceText(v, id); strings.Contains(strings.ToLower(text), want) {
 			found = append(found, api.TokenItem{ID: id, Text: text})
 		}
 	}

@@ -76,7 +76,7 @@ function Search({ bad }) {
   return html`
     <label for="p-logit_bias">Token bias</label>
     <span class="field wide">
-      <input id="p-logit_bias" class="input" type="search" autocomplete="off" spellcheck="false" placeholder=${ready ? 'Find tokens by text' : 'Needs a model'} value=${word}
+      <input id="p-logit_bias" class="input" type="search" autocomplete="off" spellcheck=${false} placeholder=${ready ? 'Find tokens by text' : 'Needs a model'} value=${word}
         aria-invalid=${bad ? 'true' : undefined} aria-describedby=${`bias-help ${bad ? 'bias-bad' : ''}`.trim()} onInput=${(e) => setWord(e.target.value)} />
     </span>
     <p class="help" id="bias-help">Each spelling is a token of its own: with and without a space, with and without a capital.</p>

@@ -36,7 +36,8 @@ function Serving() {
   const s = summary(server.value)
   const busy = server.value.data?.running > 0
   return html`
-    <a class=${`serving tone-${s.tone}`} href="#/models" aria-label=${`Serving: ${s.text}${s.where ? ` on ${s.where}` : ''}`}>
+    <a class=${`serving tone-${s.tone}`} href="#/models">
+      <span class="hidden">Serving: </span>
       <span class=${`dot ${busy ? 'dot-busy' : ''}`}></span>
       <span class="serving-name">${s.text}</span>
       ${s.where && html`<span class="serving-where">${s.where}</span>`}

@@ -23,7 +23,7 @@ export function Prompt() {
           <button class="button ghost small" onClick=${share}><${Link} size="16" /><span>Share link</span></button>
         </div>
       </header>
-      <textarea id="p-prompt" class=${`prompt-text ${look.value.mono ? 'mono' : ''}`} rows="5" spellcheck="false"
+      <textarea id="p-prompt" class=${`prompt-text ${look.value.mono ? 'mono' : ''}`} rows="5" spellcheck=${false}
         placeholder="Write the beginning. The model continues it." value=${prompt}
         onInput=${(e) => set({ prompt: e.target.value })} onKeyDown=${onKey}
         aria-invalid=${bad ? 'true' : undefined} aria-describedby="prompt-notes"></textarea>

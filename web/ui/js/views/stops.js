@@ -28,7 +28,7 @@ export function Stops() {
     <div class=${`param list ${stop.length ? 'is-set' : ''}`}>
       <label for="p-stop">Stop strings</label>
       <span class="field wide">
-        <input id="p-stop" class="input" type="text" autocomplete="off" spellcheck="false" value=${text} placeholder="\\n for a line break"
+        <input id="p-stop" class="input" type="text" autocomplete="off" spellcheck=${false} value=${text} placeholder="\\n for a line break"
           aria-invalid=${bad ? 'true' : undefined} aria-describedby=${`stop-help ${bad ? 'stop-bad' : ''}`.trim()}
           onInput=${(e) => setText(e.target.value)} onKeyDown=${key} />
       </span>

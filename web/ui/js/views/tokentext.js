@@ -102,10 +102,9 @@ function useCard(wrap, r) {
   }
   const close = () => {
     setHover(null)
-    setFocus(null)
     setPinned(null)
     if (pinned !== null) wrap.current.querySelector(`[data-i="${pinned}"]`)?.focus({ preventScroll: true })
-    setFocus(null)
+    setFocus(null) // after the focus has moved: the token is focused, its card stays shut
   }
   const pin = (i) => {
     setActive(i)
@@ -126,7 +125,7 @@ function useCard(wrap, r) {
       setActive(i)
     },
     onFocusOut: (e) => {
-      if (wrap.current.contains(e.relatedTarget)) return
+      if (wrap.current?.contains(e.relatedTarget)) return // still within, or the text itself goes away
       setFocus(null)
       setPinned(null)
     },

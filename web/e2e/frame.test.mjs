@@ -1,0 +1,153 @@
+// The frame and what holds for every view: accessibility in both schemes and at
+// both widths, no sideways scrolling, theme, models, the content policy.
+import { after, before, test } from 'node:test'
+import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
+import { openBrowser, startServer, withPage } from './harness.mjs'
+
+const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
+
+let browser
+let server
+let id
+before(async () => {
+  browser = await openBrowser()
+  server = await startServer()
+  const answer = await fetch(`${server.url}/v1/completions`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ prompt: 'The capital of France is', max_completion_tokens: 8, logprobs: true, top_logprobs: 5 }) })
+  id = (await answer.json()).id
+})
+after(async () => {
+  await browser?.close()
+  await server?.close()
+})
+
+const page = (options, f) => withPage(browser, server.url, options, f)
+const finished = (p) => p.getByRole('status').filter({ hasText: /^Finished: / }).waitFor()
+
+async function violations(p) {
+  // Playwright evaluates the script itself: the page's content policy does not apply.
+  await p.evaluate(await axeSource())
+  const result = await p.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }))
+  return result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target} ${n.failureSummary}`).join('; ')}`)
+}
+
+let source
+async function axeSource() {
+  source ??= await (await import('node:fs/promises')).readFile(axe, 'utf8')
+  return source
+}
+
+const views = {
+  'playground, empty': { hash: () => '#/playground', ready: (p) => p.getByText('The model continues your text.').waitFor() },
+  'playground, answered': {
+    hash: () => '#/playground?prompt=The%20capital%20of%20France%20is%20&seed=7&max_completion_tokens=12&stop=zz&bias=5:-1',
+    ready: async (p) => {
+      await p.getByRole('button', { name: 'Run', exact: true }).click()
+      await finished(p)
+      await p.getByText('Details of this run').click()
+      await p.getByText('How the model reads it').click()
+      await p.getByRole('option').nth(3).focus()
+      await p.getByRole('tooltip').waitFor()
+    },
+  },
+  'playground, pinned token': {
+    hash: () => '#/playground?prompt=The%20capital%20of%20France%20is&seed=7&max_completion_tokens=12',
+    ready: async (p) => {
+      await p.getByRole('button', { name: 'Run', exact: true }).click()
+      await finished(p)
+      await p.getByRole('option').nth(3).press('Enter')
+      await p.getByRole('dialog').waitFor()
+    },
+  },
+  'playground, refused': {
+    hash: () => '#/playground?prompt=a&top_p=2',
+    ready: async (p) => {
+      await p.getByRole('button', { name: 'Run', exact: true }).click()
+      await p.getByRole('alert').waitFor()
+    },
+  },
+  history: { hash: () => '#/history', ready: (p) => p.getByRole('list', { name: 'Requests, newest first' }).waitFor() },
+  record: { hash: () => `#/history?id=${id}`, ready: (p) => p.getByRole('heading', { name: 'Figures' }).waitFor() },
+  models: { hash: () => '#/models', ready: (p) => p.getByRole('heading', { name: 'Found on this machine' }).waitFor() },
+}
+
+for (const [name, view] of Object.entries(views)) {
+  for (const scheme of ['light', 'dark']) {
+    for (const width of [1280, 360]) {
+      test(`frame/axe/${name}/${scheme}/${width}`, async () => {
+        await page({ hash: view.hash(), scheme, width, expect: [/status of 400/] }, async (p) => {
+          await view.ready(p)
+          assert.deepEqual(await violations(p), [])
+          const wide = await p.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+          assert.ok(wide <= 0, `scrolls sideways by ${wide} px`)
+        })
+      })
+    }
+  }
+}
+
+test('frame/axe finds a planted fault', async () => {
+  await page({}, async (p) => {
+    await p.getByRole('navigation').waitFor()
+    await p.evaluate(() => document.querySelector('main').append(document.createElement('button')))
+    assert.match((await violations(p)).join(), /button-name/)
+  })
+})
+
+test('frame/a violation of the content policy fails a test', async () => {
+  await assert.rejects(page({}, async (p) => {
+    await p.getByRole('navigation').waitFor()
+    await p.evaluate(() => {
+      const s = document.createElement('script')
+      s.textContent = 'window.P = 1'
+      document.head.append(s)
+    })
+    assert.equal(await p.evaluate(() => window.P), undefined)
+  }), /content policy|Content Security Policy/i)
+})
+
+test('frame/landmarks, one h1, titles', async () => {
+  await page({}, async (p) => {
+    for (const [name, title] of [['Playground', 'Playground – Ganglion'], ['History', 'History – Ganglion'], ['Models', 'Models – Ganglion']]) {
+      await p.getByRole('link', { name, exact: true }).click()
+      await p.getByRole('heading', { level: 1, name }).waitFor({ state: 'attached' })
+      assert.equal(await p.title(), title)
+      for (const role of ['banner', 'main', 'navigation']) assert.equal(await p.getByRole(role).count(), 1, role)
+      assert.equal(await p.getByRole('navigation').locator('[aria-current=page]').innerText(), name)
+    }
+    await p.goBack()
+    await p.getByRole('heading', { level: 1, name: 'History' }).waitFor({ state: 'attached' })
+  })
+})
+
+test('frame/colours follow the system until chosen, and the choice stays', async () => {
+  await page({ scheme: 'dark' }, async (p) => {
+    const scheme = () => p.evaluate(() => getComputedStyle(document.documentElement).colorScheme)
+    await p.getByRole('navigation').waitFor()
+    assert.equal(await scheme(), 'dark')
+    await p.getByRole('button', { name: 'Colours: as the system' }).click()
+    await p.getByRole('button', { name: 'Colours: light' }).waitFor()
+    assert.equal(await scheme(), 'light')
+    await p.reload()
+    await p.getByRole('button', { name: 'Colours: light' }).waitFor()
+    assert.equal(await scheme(), 'light')
+  })
+})
+
+test('frame/reduced motion stops every animation', async () => {
+  await page({ motion: 'reduce' }, async (p) => {
+    await p.getByRole('navigation').waitFor()
+    assert.equal(await p.evaluate(() => document.getAnimations().filter((a) => a.playState === 'running').length), 0)
+  })
+})
+
+test('frame/the model card tells what serves', async () => {
+  await page({ hash: '#/models' }, async (p) => {
+    const { model, version } = await (await fetch(`${server.url}/v1/status`)).json()
+    await p.getByRole('heading', { name: model.name, exact: true }).waitFor()
+    const facts = await p.getByRole('region', { name: model.name }).innerText()
+    for (const v of [model.architecture, model.quantization, model.backend, model.numerics, model.path]) assert.ok(facts.includes(v), `${v} in ${facts}`)
+    await p.getByRole('region', { name: 'This machine' }).getByText(version, { exact: true }).waitFor()
+    await p.getByRole('link', { name: new RegExp('^Serving: ') }).waitFor()
+  })
+})
