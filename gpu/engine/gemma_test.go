@@ -141,39 +141,45 @@ func (d *deviation) mean() float64 { return d.sum / float64(d.n) }
 // reference in exact mode; fastBound the same in fast mode, what the reference
 // loses with its own 8-bit activations.
 //
-// worstBound is for a single value. The golden run itself rounds queries, softmax
-// weights and GELU to halves, and does not repeat to better than that: the same
-// library with the same float32 weights on another machine differs from the golden
-// values by 0.0009 to 0.0012 in the mean and up to 0.014 in a single value.
+// worstBound is for a single value, to catch a gross fault that a mean would hide.
+// It cannot be tight: the golden run rounds queries, softmax weights and GELU to
+// halves and does not repeat itself better. The same library with the same float32
+// weights on another machine differs from the golden values by up to 0.0009 (mean
+// of a prompt's tokens), 0.0026 (mean of a prompt's top tens) and 0.016 (one value).
 const (
 	exactBound = 0.002
-	worstBound = 0.02
+	worstBound = 0.05
 	fastBound  = 0.07
 	tieMargin  = 0.01 // below it either token is right
 )
 
 func TestGemmaExactFollowsTheReference(t *testing.T) {
 	e := open(t, "cpu", engine.Config{Path: realModel(t), Numerics: ops.Exact, Threads: 2, Slots: 1, Context: 2048})
+	var tops deviation
 	for _, c := range golden(t).Cases {
-		var d deviation
+		var prompt deviation
 		n := len(c.PromptIDs)
 		logprobs(t, e, slices.Concat(c.PromptIDs, c.GreedyIDs[:len(c.GreedyIDs)-1]), func(pos int, row []float32, lse float64) {
 			if pos+1 < n {
-				d.add(float64(row[c.PromptIDs[pos+1]])-lse, c.PromptLogprobs[pos])
+				prompt.add(float64(row[c.PromptIDs[pos+1]])-lse, c.PromptLogprobs[pos])
 				return
 			}
 			step := c.Steps[pos+1-n]
 			for k, id := range step.TopIDs {
-				d.add(float64(row[id])-lse, step.TopLogprobs[k])
+				tops.add(float64(row[id])-lse, step.TopLogprobs[k])
 			}
 			if best := argmax(row); best != c.GreedyIDs[pos+1-n] && step.Margin >= tieMargin {
 				t.Errorf("%q: step %d: token %d, want %d (margin %.3f)", c.Prompt, pos+1-n, best, c.GreedyIDs[pos+1-n], step.Margin)
 			}
 		})
-		t.Logf("%q: mean difference %.5f, largest %.5f over %d values", c.Prompt, d.mean(), d.worst, d.n)
-		if d.mean() > exactBound || d.worst > worstBound {
-			t.Errorf("%q: mean difference %.5f, largest %.5f, bounds %v and %v", c.Prompt, d.mean(), d.worst, exactBound, worstBound)
+		t.Logf("%q: mean difference %.5f, largest %.5f over %d prompt tokens", c.Prompt, prompt.mean(), prompt.worst, prompt.n)
+		if prompt.mean() > exactBound || prompt.worst > worstBound {
+			t.Errorf("%q: mean difference %.5f, largest %.5f, bounds %v and %v", c.Prompt, prompt.mean(), prompt.worst, exactBound, worstBound)
 		}
+	}
+	t.Logf("mean difference %.5f, largest %.5f over %d values of the top tens", tops.mean(), tops.worst, tops.n)
+	if tops.n != 12*32*10 || tops.mean() > exactBound || tops.worst > worstBound {
+		t.Errorf("mean difference %.5f, largest %.5f over %d values of the top tens, bounds %v and %v", tops.mean(), tops.worst, tops.n, exactBound, worstBound)
 	}
 }
 

@@ -50,7 +50,7 @@ func (t *RoPETable) frequencies() []float64 {
 		if t.YaRN {
 			keep = 1 - min(max((float64(i)-low)/max(0.001, high-low), 0), 1)
 		}
-		freq[i] = f*t.Scale*(1-keep) + f*keep
+		freq[i] = float64(f*t.Scale*(1-keep)) + float64(f*keep) // never fused: the table is the same on every machine
 	}
 	return freq
 }
