@@ -1,0 +1,93 @@
+package appliance
+
+import (
+	"time"
+)
+
+// Settings are everything a user can set, resolved: see LoadSettings. The table in
+// config_table.go describes each.
+type Settings struct {
+	Model     string   // model file; empty: the first one found
+	ModelDirs []string // more folders to look for models in
+	Data      string   // folder of models and log; empty: the system's place
+
+	Listen         string   // HOST:PORT
+	Key            string   // API key; empty: none is asked for
+	KeyFile        string   // where Key was read from, empty when it was not
+	AllowedHosts   []string // more names this server answers to
+	AllowedOrigins []string // sites whose pages may call the API
+
+	Backend  string // "auto" or a backend's name
+	Numerics string // "fast" or "exact"
+	KV       string // "f16" or "f32": the type of cached keys and values
+	Threads  int
+	Context  int // tokens per sequence; 0: what the model was trained for, at most 4096
+	Slots    int // sequences decoded at once
+	Queue    int // requests that may wait for a slot
+
+	DefaultMaxTokens  int
+	ParseSpecial      bool
+	Temperature, TopP *float64 // nil: the model file's, else built in
+	MinP              *float64
+	TopK              *int64
+
+	Log         bool
+	LogText     bool          // prompts and completions are kept, not only figures
+	LogMaxAge   time.Duration // 0: no limit
+	LogMaxBytes int64         // 0: no limit
+}
+
+// Setting describes one setting for flags, help and documents.
+type Setting struct {
+	Name    string `json:"name"`           // what LoadSettings and Resolved call it
+	Flag    string `json:"flag,omitempty"` // without dashes; empty: there is no flag
+	Env     string `json:"env"`
+	Key     string `json:"key,omitempty"` // in the TOML file; empty: not allowed there
+	Doc     string `json:"doc"`
+	Default string `json:"default"` // as text; empty: none
+	IsBool  bool   `json:"is_bool,omitempty"`
+	IsList  bool   `json:"is_list,omitempty"` // may be given several times
+}
+
+// Resolved is the value of a setting and where it comes from.
+type Resolved struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`  // as text; a secret is shown as "(set)"
+	Origin string `json:"origin"` // "flag --x", "environment GANGLION_X", "file PATH" or "default"
+}
+
+// SettingTable returns all settings in the order of the documents. The caller owns
+// the slice.
+func SettingTable() []Setting {
+	rows := settingRows()
+	table := make([]Setting, len(rows))
+	for i, r := range rows {
+		table[i] = r.Setting
+	}
+	return table
+}
+
+// LoadSettings resolves every setting: a flag wins over the environment, that over the
+// TOML file, that over the default. flags holds the values given on the command line
+// by setting name; a list setting takes all, the others the last. No file is read
+// where file is empty or does not exist. An empty environment variable counts as
+// absent.
+//
+// The first error names the flag, variable or line at fault. The result is valid.
+func LoadSettings(file string, getenv func(string) string, flags map[string][]string) (*Settings, []Resolved, error) {
+	l := &settingsLoader{settings: &Settings{}, origins: map[string]settingSource{}}
+	steps := []func() error{
+		l.defaults,
+		func() error { return l.file(file) },
+		func() error { return l.environment(getenv) },
+		func() error { return l.flags(flags) },
+		l.keyFile,
+		l.settings.Validate,
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return l.settings, l.resolved(), nil
+}

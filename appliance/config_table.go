@@ -1,0 +1,173 @@
+package appliance
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// settingRow is a setting with the way to its field.
+type settingRow struct {
+	Setting
+	kind      settingKind
+	secret    bool
+	separator string // of list values in one variable: the system's for paths, which may hold commas
+	set       func(*Settings, []string) error
+	get       func(*Settings) string
+}
+
+// settingKind says which TOML types a setting takes.
+type settingKind int
+
+const (
+	kindText settingKind = iota
+	kindBool
+	kindInt
+	kindFloat
+	kindBytes // an integer, or text with a unit
+	kindList
+)
+
+// settingRows is the one table of all settings; names, documents, parsing and display
+// follow from it.
+func settingRows() []settingRow {
+	return []settingRow{
+		textRow("model", "", "model file (.gguf) to load; without it the first one found", func(s *Settings) *string { return &s.Model }),
+		listRow("model-dir", string(os.PathListSeparator), "folder to look for models in, besides the usual ones", func(s *Settings) *[]string { return &s.ModelDirs }),
+		textRow("data", "", "folder for models and the log; without it the system's usual place", func(s *Settings) *string { return &s.Data }),
+		textRow("listen", "127.0.0.1:8080", "address to serve at, HOST:PORT", func(s *Settings) *string { return &s.Listen }),
+		keyRow(),
+		textRow("key-file", "", "file with the API key, readable by its owner alone", func(s *Settings) *string { return &s.KeyFile }),
+		listRow("allow-host", ",", "host name this server answers to, besides the loopback ones", func(s *Settings) *[]string { return &s.AllowedHosts }),
+		listRow("allow-origin", ",", "origin of a web site whose pages may call the API", func(s *Settings) *[]string { return &s.AllowedOrigins }),
+		textRow("backend", "auto", "what to compute on: auto or the name of a backend", func(s *Settings) *string { return &s.Backend }),
+		textRow("numerics", "fast", "fast, or exact for results equal to the bit on every machine", func(s *Settings) *string { return &s.Numerics }),
+		textRow("kv", "f16", "type of the cached keys and values: f16 or f32", func(s *Settings) *string { return &s.KV }),
+		intRow("threads", strconv.Itoa(runtime.NumCPU()), "threads to compute with", func(s *Settings) *int { return &s.Threads }),
+		intRow("context", "0", "tokens of prompt and completion together; 0: as trained, at most 4096", func(s *Settings) *int { return &s.Context }),
+		intRow("slots", "4", "requests answered at the same time", func(s *Settings) *int { return &s.Slots }),
+		intRow("queue", strconv.Itoa(DefaultQueueMax), "requests that may wait", func(s *Settings) *int { return &s.Queue }),
+		intRow("max-tokens", strconv.Itoa(DefaultMaxTokens), "tokens to generate for a request that names no limit", func(s *Settings) *int { return &s.DefaultMaxTokens }),
+		boolRow("parse-special", "true", "read the text of control tokens in prompts as these tokens", func(s *Settings) *bool { return &s.ParseSpecial }),
+		floatRow("temperature", "temperature for requests that name none", func(s *Settings) **float64 { return &s.Temperature }),
+		floatRow("top-p", "top_p for requests that name none", func(s *Settings) **float64 { return &s.TopP }),
+		optionalIntRow("top-k", "top_k for requests that name none; 0: off", func(s *Settings) **int64 { return &s.TopK }),
+		floatRow("min-p", "min_p for requests that name none; 0: off", func(s *Settings) **float64 { return &s.MinP }),
+		boolRow("log", "true", "keep a log of requests", func(s *Settings) *bool { return &s.Log }),
+		boolRow("log-text", "true", "keep prompts and completions in the log, not only figures", func(s *Settings) *bool { return &s.LogText }),
+		durationRow("log-max-age", "720h", "delete log entries older than this, such as 12h or 30d; 0: never", func(s *Settings) *time.Duration { return &s.LogMaxAge }),
+		sizeRow("log-max-bytes", "1GiB", "delete the oldest log entries beyond this size, such as 500MB; 0: never", func(s *Settings) *int64 { return &s.LogMaxBytes }),
+	}
+}
+
+// newRow names a setting everywhere after its flag.
+func newRow(flag, def, doc string, k settingKind) settingRow {
+	key := strings.ReplaceAll(flag, "-", "_")
+	return settingRow{
+		Setting: Setting{Name: flag, Flag: flag, Env: "GANGLION_" + strings.ToUpper(key), Key: key, Doc: doc, Default: def, IsBool: k == kindBool, IsList: k == kindList},
+		kind:    k,
+	}
+}
+
+// keyRow is the API key. It has no flag, which other users of the machine could see in
+// the list of processes, and no place in the TOML file, which is meant to be shown.
+func keyRow() settingRow {
+	r := textRow("key", "", "API key that clients must send; better kept in a file, see key_file", func(s *Settings) *string { return &s.Key })
+	r.Flag, r.Key, r.secret = "", "", true
+	return r
+}
+
+// lastOf wraps a parser of one value; of several the last counts.
+func lastOf[T any](field func(*Settings) *T, parse func(string) (T, error)) func(*Settings, []string) error {
+	return func(s *Settings, values []string) error {
+		v, err := parse(values[len(values)-1])
+		if err == nil {
+			*field(s) = v
+		}
+		return err
+	}
+}
+
+func textRow(flag, def, doc string, field func(*Settings) *string) settingRow {
+	r := newRow(flag, def, doc, kindText)
+	r.set = lastOf(field, func(v string) (string, error) { return v, nil })
+	r.get = func(s *Settings) string { return *field(s) }
+	return r
+}
+
+func boolRow(flag, def, doc string, field func(*Settings) *bool) settingRow {
+	r := newRow(flag, def, doc, kindBool)
+	r.set = lastOf(field, parseBool)
+	r.get = func(s *Settings) string { return strconv.FormatBool(*field(s)) }
+	return r
+}
+
+func intRow(flag, def, doc string, field func(*Settings) *int) settingRow {
+	r := newRow(flag, def, doc, kindInt)
+	r.set = lastOf(field, func(v string) (int, error) {
+		n, err := parseInt(v)
+		return int(n), err
+	})
+	r.get = func(s *Settings) string { return strconv.Itoa(*field(s)) }
+	return r
+}
+
+func optionalIntRow(flag, doc string, field func(*Settings) **int64) settingRow {
+	r := newRow(flag, "", doc, kindInt)
+	r.set = lastOf(field, func(v string) (*int64, error) {
+		n, err := parseInt(v)
+		return &n, err
+	})
+	r.get = func(s *Settings) string {
+		if p := *field(s); p != nil {
+			return strconv.FormatInt(*p, 10)
+		}
+		return ""
+	}
+	return r
+}
+
+func floatRow(flag, doc string, field func(*Settings) **float64) settingRow {
+	r := newRow(flag, "", doc, kindFloat)
+	r.set = lastOf(field, func(v string) (*float64, error) {
+		x, err := parseFloat(v)
+		return &x, err
+	})
+	r.get = func(s *Settings) string {
+		if p := *field(s); p != nil {
+			return strconv.FormatFloat(*p, 'g', -1, 64)
+		}
+		return ""
+	}
+	return r
+}
+
+func durationRow(flag, def, doc string, field func(*Settings) *time.Duration) settingRow {
+	r := newRow(flag, def, doc, kindText)
+	r.set = lastOf(field, parseDuration)
+	r.get = func(s *Settings) string { return formatDuration(*field(s)) }
+	return r
+}
+
+func sizeRow(flag, def, doc string, field func(*Settings) *int64) settingRow {
+	r := newRow(flag, def, doc, kindBytes)
+	r.set = lastOf(field, parseBytes)
+	r.get = func(s *Settings) string { return formatBytes(*field(s)) }
+	return r
+}
+
+// listRow is a setting of several values; separator parts them in one environment
+// variable and when they are shown.
+func listRow(flag, separator, doc string, field func(*Settings) *[]string) settingRow {
+	r := newRow(flag, "", doc+fmt.Sprintf(" (may be repeated; parted by %q in the variable)", separator), kindList)
+	r.separator = separator
+	r.set = func(s *Settings, values []string) error {
+		*field(s) = values
+		return nil
+	}
+	r.get = func(s *Settings) string { return strings.Join(*field(s), separator) }
+	return r
+}

@@ -1,0 +1,115 @@
+package appliance
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+)
+
+// maxSlots bounds the sequences decoded at once; far more than any machine serves.
+const maxSlots = 1024
+
+// Validate reports the first value that cannot be used, naming its flag. Whether a
+// backend exists and a model file can be read is found out when they are opened.
+func (s *Settings) Validate() error {
+	for _, check := range []func() error{s.checkListen, s.checkKey, s.checkWords, s.checkCounts, s.checkSampling} {
+		if err := check(); err != nil {
+			return fmt.Errorf("appliance: settings: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *Settings) checkListen() error {
+	_, port, err := net.SplitHostPort(s.Listen)
+	if err != nil {
+		return fmt.Errorf("--listen %q is not HOST:PORT", s.Listen)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("--listen %q: the port is not a number from 0 to 65535", s.Listen)
+	}
+	return nil
+}
+
+// checkKey wants a key that fits an Authorization header as it is. The key is never
+// part of the message.
+func (s *Settings) checkKey() error {
+	for i := range len(s.Key) {
+		if c := s.Key[i]; c <= ' ' || c > '~' {
+			return fmt.Errorf("the key (GANGLION_KEY or --key-file) has byte 0x%02x at %d; only visible ASCII without spaces can be sent", c, i)
+		}
+	}
+	return nil
+}
+
+func (s *Settings) checkWords() error {
+	for _, c := range []struct {
+		flag, value string
+		known       []string // nil: any but the empty word
+	}{
+		{"backend", s.Backend, nil},
+		{"numerics", s.Numerics, []string{"fast", "exact"}},
+		{"kv", s.KV, []string{"f16", "f32"}},
+	} {
+		switch {
+		case c.value == "":
+			return fmt.Errorf("--%s is empty", c.flag)
+		case c.known != nil && !slices.Contains(c.known, c.value):
+			return fmt.Errorf("--%s %q is neither %s nor %s", c.flag, c.value, c.known[0], c.known[1])
+		}
+	}
+	for _, c := range []struct {
+		flag   string
+		values []string
+	}{{"model-dir", s.ModelDirs}, {"allow-host", s.AllowedHosts}, {"allow-origin", s.AllowedOrigins}} {
+		if slices.Contains(c.values, "") {
+			return fmt.Errorf("--%s has an empty value", c.flag)
+		}
+	}
+	return nil
+}
+
+func (s *Settings) checkCounts() error {
+	for _, c := range []struct {
+		flag             string
+		value, low, high int64
+	}{
+		{"threads", int64(s.Threads), 1, 1 << 16},
+		{"context", int64(s.Context), 0, 1 << 30},
+		{"slots", int64(s.Slots), 1, maxSlots},
+		{"queue", int64(s.Queue), 1, 1 << 20},
+		{"max-tokens", int64(s.DefaultMaxTokens), 1, 1 << 30},
+	} {
+		if c.value < c.low || c.value > c.high {
+			return fmt.Errorf("--%s %d is not in [%d, %d]", c.flag, c.value, c.low, c.high)
+		}
+	}
+	switch {
+	case s.LogMaxAge < 0:
+		return fmt.Errorf("--log-max-age %s is negative", s.LogMaxAge)
+	case s.LogMaxBytes < 0:
+		return fmt.Errorf("--log-max-bytes %d is negative", s.LogMaxBytes)
+	}
+	return nil
+}
+
+func (s *Settings) checkSampling() error {
+	for _, c := range []struct {
+		flag  string
+		value *float64
+		limit span
+	}{
+		{"temperature", s.Temperature, temperatureSpan},
+		{"top-p", s.TopP, unitSpan},
+		{"min-p", s.MinP, unitSpan},
+	} {
+		if c.value != nil && !c.limit.holds(*c.value) {
+			return fmt.Errorf("--%s %g is not in %s", c.flag, *c.value, c.limit)
+		}
+	}
+	if s.TopK != nil && *s.TopK < 0 {
+		return fmt.Errorf("--top-k %d is negative", *s.TopK)
+	}
+	return nil
+}
