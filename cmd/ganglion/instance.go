@@ -28,6 +28,11 @@ type instance struct {
 	path string
 }
 
+// newInstance is a note about this process; its address is known later.
+func newInstance(path string) *instance {
+	return &instance{Token: newToken(), PID: os.Getpid(), path: path}
+}
+
 func instancePath(stateDir string) string { return filepath.Join(stateDir, "instance.json") }
 
 // newToken draws the session token of the page.

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"ganglion/appliance"
+	"ganglion/storage"
+	"ganglion/web"
+)
+
+// settings are the resolved settings of one command line and what follows from
+// them. Verbs share one; load fills it before a verb runs.
+type settings struct {
+	e *env
+	appliance.Settings
+	resolved   []appliance.Resolved
+	paths      appliance.Paths
+	configFile string
+	metrics    *web.Metrics
+}
+
+// modelSettings are the flags of every verb that loads a model.
+var modelSettings = []string{"model", "model-dir", "data", "backend", "numerics", "kv", "threads", "context"}
+
+// modelFlags adds the flags of verbs that load a model.
+func (s *settings) modelFlags(c *cobra.Command) {
+	s.addFlags(c.Flags(), func(f string) bool { return slices.Contains(modelSettings, f) })
+}
+
+// serveFlags adds a flag for every setting.
+func (s *settings) serveFlags(c *cobra.Command) { s.addFlags(c.Flags(), func(string) bool { return true }) }
+
+func (s *settings) addFlags(fs *pflag.FlagSet, wanted func(flag string) bool) {
+	fs.StringVar(&s.configFile, "config", "", "TOML file of settings (default: "+"`ganglion paths`"+")")
+	for _, row := range appliance.SettingTable() {
+		if row.Flag == "" || !wanted(row.Flag) || fs.Lookup(row.Flag) != nil {
+			continue
+		}
+		f := fs.VarPF(&given{name: row.Name}, row.Flag, "", row.Doc)
+		f.DefValue = row.Default
+		if row.IsBool {
+			f.NoOptDefVal = "true"
+		}
+	}
+}
+
+// given is a flag's raw values; the appliance parses them.
+type given struct {
+	name   string
+	values []string
+}
+
+func (g *given) String() string     { return strings.Join(g.values, ",") }
+func (g *given) Type() string       { return "value" }
+func (g *given) Set(v string) error { g.values = append(g.values, v); return nil }
+
+// load resolves flags, environment and file into settings.
+func (s *settings) load(c *cobra.Command) error {
+	flags := map[string][]string{}
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if g, ok := f.Value.(*given); ok {
+			flags[g.name] = g.values
+		}
+	})
+	uid := os.Getuid()
+	s.paths = appliance.FindPaths(runtime.GOOS, s.e.getenv, filepath.Dir(s.e.executable), uid)
+	file := s.paths.ConfigFile()
+	if s.configFile == "" {
+		s.configFile = s.e.getenv("GANGLION_CONFIG")
+	}
+	if s.configFile != "" {
+		file = s.configFile
+		if _, err := os.Stat(file); err != nil {
+			return fail(exitUsage, "", "--config: %v", err)
+		}
+	}
+	loaded, resolved, err := appliance.LoadSettings(file, s.e.getenv, flags)
+	if err != nil {
+		return fail(exitUsage, "`ganglion config` shows every setting", "%v", err)
+	}
+	s.Settings, s.resolved = *loaded, resolved
+	if s.Data != "" {
+		s.paths.Data, s.paths.State = s.Data, s.Data
+	}
+	return nil
+}
+
+// given tells whether a setting was named by hand: by a flag, the environment or
+// the file.
+func (s *settings) given(name string) bool {
+	return slices.ContainsFunc(s.resolved, func(r appliance.Resolved) bool { return r.Name == name && r.Origin != "default" })
+}
+
+func (s *settings) modelsDir() string { return filepath.Join(s.paths.Data, "models") }
+
+func (s *settings) logPath() string { return filepath.Join(s.paths.State, "ganglion.db") }
+
+// discover lists the models of this machine in the order of preference.
+func (s *settings) discover(ctx context.Context) []appliance.Found {
+	wd, err := os.Getwd()
+	if err != nil {
+		wd = "" // a folder that is gone holds no models
+	}
+	return appliance.Discover(ctx, appliance.DiscoverOptions{
+		Flag: s.Model, Executable: s.e.executable, DataDir: s.paths.Data, WorkDir: wd, Home: s.e.getenv("HOME"),
+		Getenv: s.e.getenv, Extra: s.ModelDirs, GOOS: runtime.GOOS,
+	})
+}
+
+// place is where a found model lies in its file: all of it, or the part behind the
+// program of this executable.
+func (s *settings) place(f appliance.Found) (offset, size int64, err error) {
+	if f.Source != "embedded" {
+		return 0, 0, nil
+	}
+	offset, size, ok, err := appliance.Embedded(f.Path)
+	if err == nil && !ok {
+		err = fmt.Errorf("%s holds no model", f.Path)
+	}
+	return offset, size, err
+}
+
+// logConfig is the request log that the settings describe.
+func (s *settings) logConfig(logger *slog.Logger) storage.Config {
+	return storage.Config{Path: s.logPath(), Logger: logger, NoText: !s.LogText, MaxAge: s.LogMaxAge, MaxBytes: s.LogMaxBytes}
+}
+
+// service is the service that the settings describe.
+func (s *settings) service(r appliance.Recorder) appliance.Config {
+	return appliance.Config{
+		Recorder: r, QueueMax: s.Queue, DefaultMaxTokens: s.DefaultMaxTokens, PlainSpecial: !s.ParseSpecial,
+		Temperature: s.Temperature, TopP: s.TopP, MinP: s.MinP, TopK: s.TopK,
+	}
+}
