@@ -20,7 +20,7 @@ func ALiBiSlopes(heads int, largest float32) []float32 {
 		if h >= n {
 			step = float64(2*(h-n)+1) / float64(2*n)
 		}
-		slopes[h] = float32(math.Exp2(-float64(largest) * step))
+		slopes[h] = float32(hostExp2(-float64(largest) * step))
 	}
 	return slopes
 }
@@ -28,5 +28,5 @@ func ALiBiSlopes(heads int, largest float32) []float32 {
 // At is the factor of a row at position pos, rounded once.
 func (o *PosScale) At(pos int) float32 {
 	steps := math.Floor((float64(pos) + float64(o.Offset)) / float64(o.Floor))
-	return float32(float64(math.Log(steps+1)*float64(o.Scale)) + 1)
+	return float32(float64(hostLn(steps+1)*float64(o.Scale)) + 1)
 }

@@ -29,7 +29,7 @@ func (t *RoPETable) Angles(from, n int) (cos, sin []float32) {
 	sin = make([]float32, n*half)
 	for p := range n {
 		for i, f := range freq {
-			s, c := math.Sincos(float64(from+p) * f)
+			s, c := hostSinCos(float64(from+p) * f)
 			cos[p*half+i] = float32(c * t.Magnitude)
 			sin[p*half+i] = float32(s * t.Magnitude)
 		}
@@ -42,7 +42,7 @@ func (t *RoPETable) frequencies() []float64 {
 	freq := make([]float64, t.NRot/2)
 	low, high := t.ramp()
 	for i := range freq {
-		f := math.Pow(t.Base, -2*float64(i)/float64(t.NRot))
+		f := hostPow(t.Base, -2*float64(i)/float64(t.NRot))
 		if t.Factors != nil {
 			f /= float64(t.Factors[i])
 		}
@@ -61,7 +61,7 @@ func (t *RoPETable) ramp() (low, high float64) {
 		return 0, 0
 	}
 	dim := func(beta float64) float64 {
-		return float64(t.NRot) * math.Log(float64(t.OriginalContext)/(beta*2*math.Pi)) / (2 * math.Log(t.Base))
+		return float64(t.NRot) * hostLn(float64(t.OriginalContext)/(beta*2*math.Pi)) / (2 * hostLn(t.Base))
 	}
 	return max(0, math.Floor(dim(t.BetaFast))), min(float64(t.NRot-1), math.Ceil(dim(t.BetaSlow)))
 }
