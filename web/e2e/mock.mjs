@@ -124,7 +124,7 @@ export async function startMock(port = 0) {
 
   function status() {
     return { state: state.loading ? 'loading' : state.model === 'ready' ? 'ready' : 'no_model', version: 'v0.1.0', model: state.model === 'ready' ? model : null, loading: state.loading, error: state.error,
-      running: state.held.length, queued: 0, queue_max: 64, devices: [{ name: 'Intel Core i7, 2 threads', backend: 'cpu', state: 'ok', note: '' }], log: state.log, notes: state.notes }
+      running: state.held.length, queued: 0, queue_max: 64, devices: [{ name: 'Intel Core i7, 2 threads', backend: 'cpu', state: 'in use', note: '' }], log: state.log, notes: state.notes }
   }
 
   function control(raw, send) {

@@ -2,8 +2,8 @@
 import { html } from '../html.js'
 import { integer } from '../format.js'
 
-const states = { ok: 'in use', used: 'in use', ready: 'available', available: 'available', idle: 'available', quarantined: 'set aside', lost: 'lost', missing: 'not there', unavailable: 'not there', failed: 'failed', off: 'switched off' }
-const good = new Set(['ok', 'used', 'ready', 'available', 'idle'])
+const states = { quarantined: 'set aside', unavailable: 'not there' }
+const good = new Set(['in use', 'available'])
 
 export function Devices({ data }) {
   const { devices = [], notes = [], log, version } = data

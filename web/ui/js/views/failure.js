@@ -8,7 +8,7 @@ export function explain(error) {
   if (error.kind === 'network') return { title: 'The server cannot be reached', advice: 'Is Ganglion still running? Your prompt is safe here.' }
   if (error.kind === 'cut') return { title: 'The answer broke off', advice: 'The connection was lost. What had arrived is kept above.' }
   if (error.status === 401) return { title: 'The key is missing or wrong', advice: 'Enter it at the top of the page.' }
-  if (error.status === 503 && error.code === 'queue_full') return { title: 'Too many requests are waiting', advice: 'The queue is full right now.' }
+  if (error.status === 503 && error.code === 'queue_full') return { title: 'Too many requests are waiting', advice: '' }
   if (error.status === 503) return { title: 'Not ready yet', advice: 'Try again as soon as a model is loaded.' }
   if (error.code === 'context_length_exceeded') return { title: 'The prompt is too long for this model', advice: 'Nothing was cut: shorten the prompt, or load the model with a larger context.' }
   if (error.status === 400) return { title: 'The server refused the request', advice: controlOf(error.param) ? 'The field is marked in the form.' : '' }

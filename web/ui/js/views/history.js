@@ -94,9 +94,10 @@ function Filter({ q, outcome }) {
 /** Says when the log itself has a problem: a dropped record is counted and shown. */
 function LogNote() {
   const log = server.value.data?.log
-  if (!log || ((!log.state || log.state === 'ok' || log.state === 'open') && !log.dropped)) return null
+  if (log?.state === 'off') return html`<p class="note">The request log is switched off: new requests are not kept.</p>`
+  if (!log || (log.state === 'ok' && !log.dropped)) return null
   return html`<p class="warning"><${Warn} size="16" /><span>
-    ${log.state && log.state !== 'ok' && log.state !== 'open' ? `The request log is ${log.state}. ` : ''}
+    ${log.state !== 'ok' && `The request log has a problem: ${log.state}. `}
     ${log.dropped > 0 ? `${integer(log.dropped)} ${log.dropped === 1 ? 'record was' : 'records were'} dropped because the disk was too slow or full.` : ''}</span></p>`
 }
 

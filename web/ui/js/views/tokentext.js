@@ -27,7 +27,7 @@ export function TokenText({ r, tail = '', onBranch, live = false, label = 'Gener
   return html`
     <div class="tokens-wrap" ref=${wrap} ...${card.handlers}>
       <div class=${`tokens ${mono ? 'mono' : ''} ${colour ? 'coloured' : ''}`} ref=${scroller}>
-        ${tail !== '' && html`<span class="tail">${space ? visible(tailOf(tail)) : tailOf(tail)}</span>`}
+        ${tail !== '' && html`<span class="tail">${space ? signs(tailOf(tail)) : tailOf(tail)}</span>`}
         ${r.tokens.length === 0 ? html`<span>${r.text}</span>` : html`
           <span role="listbox" aria-label=${label} aria-orientation="horizontal">${blocks.map((first) => html`
             <${Block} key=${first} first=${first} r=${r} space=${space} active=${inBlock(card.active, first)}
@@ -71,7 +71,8 @@ class Block extends Component {
   }
 }
 
-const signs = (piece) => (piece === '' ? '∅' : visible(piece).replaceAll('⏎', '⏎\n'))
+// A line may break after a sign as it may after the space it stands for.
+const signs = (piece) => (piece === '' ? '∅' : visible(piece).replaceAll('⏎', '⏎\n').replaceAll('·', '·\u200b'))
 const name = (piece) => (piece.trim() !== '' ? piece : piece === '' ? 'no text of its own' : /\n/.test(piece) ? 'line break' : 'space')
 
 /** A token in one line: for the card's title and the chart. */
