@@ -53,7 +53,7 @@ func newBench(e *env, s *settings) *cobra.Command {
 			if prompt+generate > info.Context {
 				return fail(exitUsage, "raise --context", "%d prompt and %d generated tokens do not fit the context of %d", prompt, generate, info.Context)
 			}
-			if err := measure(cmd.Context().Err, m, &r, repeat); err != nil {
+			if err := measure(cmd.Context().Err, m.Engine, &r, repeat); err != nil {
 				return err
 			}
 			if asJSON {

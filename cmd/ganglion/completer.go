@@ -14,15 +14,7 @@ type completer struct{ service *appliance.Service }
 func (c completer) Start(ctx context.Context, r *appliance.Request) (web.Completion, error) {
 	run, err := c.service.Start(ctx, r)
 	if err != nil {
-		return nil, err
+		return nil, err // a nil *Completion in the interface would not be nil
 	}
-	return completion{run}, nil
-}
-
-// completion adapts Close.
-type completion struct{ *appliance.Completion }
-
-func (c completion) Close() error {
-	c.Completion.Close()
-	return nil
+	return run, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -29,7 +30,7 @@ func newLog(e *env, s *settings) *cobra.Command {
 				e.note("no request was logged yet (%s)", s.logPath())
 				return nil
 			}
-			log, err := storage.OpenReader(s.logPath())
+			log, err := storage.Open(s.logConfig(slog.New(slog.DiscardHandler)))
 			if err != nil {
 				return err
 			}
@@ -79,7 +80,7 @@ func oneLine(s string, n int) string {
 	return s
 }
 
-func showRecord(ctx context.Context, e *env, log *storage.Reader, id string) error {
+func showRecord(ctx context.Context, e *env, log *storage.Log, id string) error {
 	r, err := log.Get(ctx, id)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func newLogits(e *env, s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return writeLogits(m, ids, out)
+			return writeLogits(m.Engine, ids, out)
 		},
 	}
 	c.Flags().StringVar(&tokens, "tokens", "", "token ids, separated by commas")

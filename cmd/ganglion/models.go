@@ -161,6 +161,18 @@ type closingEngine struct {
 	backend ops.Backend
 }
 
+// model is the engine as the service drives it; closing it closes the backend too.
+func (c *closingEngine) model() appliance.Model {
+	return closingModel{appliance.FromEngine(c.Engine), c}
+}
+
+type closingModel struct {
+	appliance.Model
+	engine *closingEngine
+}
+
+func (m closingModel) Close() error { return m.engine.Close() }
+
 func (c *closingEngine) Close() error { return errors.Join(c.Engine.Close(), c.backend.Close()) }
 
 // modelFile is the file that --model names, the embedded one, or the first found.

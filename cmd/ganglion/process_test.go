@@ -20,8 +20,8 @@ import (
 // tinyModel is a model of a few hundred kilobytes with known logits.
 const tinyModel = "../../gpu/engine/testdata/arch/gemma3-dense.gguf"
 
-// binary builds the program once for all tests that need it as a process.
-var binary = sync.OnceValues(func() (string, error) {
+// buildBinary builds the program once for all tests that need it as a process.
+var buildBinary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "ganglion-bin")
 	if err != nil {
 		return "", err
@@ -36,7 +36,7 @@ var binary = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := binary(); err == nil {
+	if path, err := buildBinary(); err == nil {
 		os.RemoveAll(filepath.Dir(path))
 	}
 	os.Exit(code)
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 
 func binaryPath(t testing.TB) string {
 	t.Helper()
-	path, err := binary()
+	path, err := buildBinary()
 	if err != nil {
 		t.Fatal(err)
 	}

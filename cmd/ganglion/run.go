@@ -84,7 +84,7 @@ func complete(ctx context.Context, e *env, s *settings, r *appliance.Request, st
 		return errors.Join(err, m.Close())
 	}
 	defer service.Close(context.WithoutCancel(ctx))
-	service.Use(appliance.FromEngine(m))
+	service.Use(m.model())
 	run, err := service.Start(ctx, r)
 	if err != nil {
 		return err

@@ -142,7 +142,7 @@ func (h *house) close() error {
 func (h *house) server(address string, in *instance) (*http.Server, error) {
 	c := web.Config{
 		Completer: completer{h.service}, Status: h.service.Status,
-		Vocabulary: func() appliance.Vocabulary { v, _ := h.service.Vocabulary(); return v },
+		Vocabulary: h.service.Vocabulary,
 		Models:     h.models, ModelsDir: h.s.modelsDir(), Metrics: h.s.metrics,
 		Devices: h.devices, Notes: h.notes, UI: ui.Files, Version: version, NewID: appliance.NewID,
 		Listen: address, Key: h.s.Key, AllowedHosts: h.s.AllowedHosts, AllowedOrigins: h.s.AllowedOrigins, Logger: h.logger,

@@ -38,7 +38,9 @@ func (s *settings) modelFlags(c *cobra.Command) {
 }
 
 // serveFlags adds a flag for every setting.
-func (s *settings) serveFlags(c *cobra.Command) { s.addFlags(c.Flags(), func(string) bool { return true }) }
+func (s *settings) serveFlags(c *cobra.Command) {
+	s.addFlags(c.Flags(), func(string) bool { return true })
+}
 
 func (s *settings) addFlags(fs *pflag.FlagSet, wanted func(flag string) bool) {
 	fs.StringVar(&s.configFile, "config", "", "TOML file of settings (default: "+"`ganglion paths`"+")")

@@ -12,15 +12,15 @@ import (
 
 // The walks of somebody who double-clicks the program.
 
-// desktop is an empty home with a browser that notes the address it is sent to.
-type desktop struct {
+// desk is an empty home with a browser that notes the address it is sent to.
+type desk struct {
 	home, urls string
 	env        []string
 }
 
-func newDesktop(t *testing.T) *desktop {
+func newDesk(t *testing.T) *desk {
 	t.Helper()
-	d := &desktop{home: t.TempDir()}
+	d := &desk{home: t.TempDir()}
 	d.urls = filepath.Join(t.TempDir(), "urls")
 	script := filepath.Join(filepath.Dir(d.urls), "browser.sh")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"$1\" >> '"+d.urls+"'\n"), 0o700); err != nil {
@@ -31,7 +31,7 @@ func newDesktop(t *testing.T) *desktop {
 }
 
 // lmStudio puts the tiny model where LM Studio keeps its models.
-func (d *desktop) lmStudio(t *testing.T) string {
+func (d *desk) lmStudio(t *testing.T) string {
 	t.Helper()
 	b, err := os.ReadFile(tinyModel)
 	if err != nil {
@@ -48,7 +48,7 @@ func (d *desktop) lmStudio(t *testing.T) string {
 }
 
 // opened waits for the n-th address the browser was sent to.
-func (d *desktop) opened(t *testing.T, n int) string {
+func (d *desk) opened(t *testing.T, n int) string {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		b, _ := os.ReadFile(d.urls) // it is there once the browser ran
@@ -63,7 +63,7 @@ func (d *desktop) opened(t *testing.T, n int) string {
 // A2: the browser opens at once, the port answers, and a second start opens the
 // same page and ends.
 func TestWalkDesktopStart(t *testing.T) {
-	d := newDesktop(t)
+	d := newDesk(t)
 	d.lmStudio(t)
 	binaryPath(t)
 	began := time.Now()
@@ -103,7 +103,7 @@ func TestWalkDesktopStart(t *testing.T) {
 
 // A2's partner: a note left by a process that is gone does not fool the next start.
 func TestWalkDesktopStaleInstance(t *testing.T) {
-	d := newDesktop(t)
+	d := newDesk(t)
 	p := launch(t, d.env)
 	first := d.opened(t, 1)
 	p.kill()
@@ -120,7 +120,7 @@ func TestWalkDesktopStaleInstance(t *testing.T) {
 // A3, A6: the model of LM Studio is used in place, and nothing is written outside
 // our own folders.
 func TestWalkDesktopUsesTheModelInPlace(t *testing.T) {
-	d := newDesktop(t)
+	d := newDesk(t)
 	model := d.lmStudio(t)
 	before, err := os.Stat(model)
 	if err != nil {
@@ -162,7 +162,7 @@ func TestWalkDesktopUsesTheModelInPlace(t *testing.T) {
 	}
 }
 
-func (d *desktop) files(t *testing.T) (paths []string) {
+func (d *desk) files(t *testing.T) (paths []string) {
 	t.Helper()
 	err := filepath.WalkDir(d.home, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
@@ -178,7 +178,7 @@ func (d *desktop) files(t *testing.T) (paths []string) {
 
 // A8: without a GPU library it runs on the CPU and says so in one plain sentence.
 func TestWalkDesktopWithoutGPU(t *testing.T) {
-	d := newDesktop(t)
+	d := newDesk(t)
 	d.lmStudio(t)
 	p := launch(t, d.env)
 	url := d.opened(t, 1)

@@ -83,12 +83,12 @@ func TestWalkRemoteAddressNeedsAKey(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != exitUsage {
 		t.Errorf("ended with %v, want exit code %d", err, exitUsage)
 	}
-	if out := p.output(); !strings.Contains(out, "--api-key-file") {
+	if out := p.output(); !strings.Contains(out, "--key-file") {
 		t.Errorf("the error does not name the flag:\n%s", out)
 	}
 	// The partner: with a key it serves, and asks for it. (Loopback here: tests
 	// listen nowhere else.)
-	q := serveTiny(t, home, "--api-key-file", keyFile)
+	q := serveTiny(t, home, "--key-file", keyFile)
 	if code, _ := q.complete(`{"prompt":"a"}`); code != http.StatusUnauthorized {
 		t.Errorf("without the key: status %d", code)
 	}
