@@ -98,30 +98,6 @@ func TestGemmaTokenizer(t *testing.T) {
 	}
 }
 
-// logprobs runs tokens and calls see with the position and the log-softmax row.
-func logprobs(t testing.TB, e *engine.Engine, tokens []int32, see func(pos int, row []float32, lse float64)) {
-	t.Helper()
-	slot, _, ok := e.Acquire([]int32{-1, -1})
-	if !ok {
-		t.Fatal("no free slot")
-	}
-	defer e.Release(slot)
-	const chunk = 32
-	for at := 0; at < len(tokens); at += chunk {
-		var rows []engine.Row
-		for _, id := range tokens[at:min(at+chunk, len(tokens))] {
-			rows = append(rows, engine.Row{Slot: slot, Token: id, Want: true, Read: ops.Want{Kind: ops.WantRow}})
-		}
-		heads, err := e.Run(rows)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, h := range heads {
-			see(at+i, h.Row, float64(h.LogSumExp))
-		}
-	}
-}
-
 // deviation collects absolute differences.
 type deviation struct {
 	sum, worst float64
@@ -159,7 +135,7 @@ func TestGemmaExactFollowsTheReference(t *testing.T) {
 	for _, c := range golden(t).Cases {
 		var prompt deviation
 		n := len(c.PromptIDs)
-		logprobs(t, e, slices.Concat(c.PromptIDs, c.GreedyIDs[:len(c.GreedyIDs)-1]), func(pos int, row []float32, lse float64) {
+		eachRow(t, e, slices.Concat(c.PromptIDs, c.GreedyIDs[:len(c.GreedyIDs)-1]), 32, func(pos int, row []float32, lse float64) {
 			if pos+1 < n {
 				prompt.add(float64(row[c.PromptIDs[pos+1]])-lse, c.PromptLogprobs[pos])
 				return
@@ -207,7 +183,7 @@ func TestGemmaLongText(t *testing.T) {
 				t.Fatalf("%d tokens, want %d", len(ids), g.NTokens)
 			}
 			var d deviation
-			logprobs(t, e, ids, func(pos int, row []float32, lse float64) {
+			eachRow(t, e, ids, 64, func(pos int, row []float32, lse float64) {
 				if pos+1 < len(ids) {
 					d.add(float64(row[ids[pos+1]])-lse, g.Logprobs[pos])
 				}
@@ -225,7 +201,7 @@ func TestGemmaFastFidelity(t *testing.T) {
 	e := open(t, "cpu", engine.Config{Path: realModel(t), Numerics: ops.Fast, Threads: 2, Slots: 1, Context: 2048})
 	var d deviation
 	for _, c := range golden(t).Cases {
-		logprobs(t, e, c.PromptIDs, func(pos int, row []float32, lse float64) {
+		eachRow(t, e, c.PromptIDs, 32, func(pos int, row []float32, lse float64) {
 			if pos+1 < len(c.PromptIDs) {
 				d.add(float64(row[c.PromptIDs[pos+1]])-lse, c.PromptLogprobs[pos])
 			}

@@ -75,15 +75,15 @@ func open(t testing.TB, backend string, c engine.Config) *engine.Engine {
 	return e
 }
 
-// allLogits runs tokens from a cold slot in chunks and returns every row.
-func allLogits(t testing.TB, e *engine.Engine, tokens []int32, chunk int) []float32 {
+// eachRow runs tokens from a cold slot in chunks and calls see with every row of
+// logits and its log-sum-exp; the row is valid during the call.
+func eachRow(t testing.TB, e *engine.Engine, tokens []int32, chunk int, see func(pos int, row []float32, lse float64)) {
 	t.Helper()
 	slot, _, ok := e.Acquire([]int32{-1, -1})
 	if !ok {
 		t.Fatal("no free slot")
 	}
 	defer e.Release(slot)
-	var out []float32
 	for at := 0; at < len(tokens); at += chunk {
 		var rows []engine.Row
 		for _, id := range tokens[at:min(at+chunk, len(tokens))] {
@@ -93,10 +93,16 @@ func allLogits(t testing.TB, e *engine.Engine, tokens []int32, chunk int) []floa
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, h := range heads {
-			out = append(out, h.Row...)
+		for i, h := range heads {
+			see(at+i, h.Row, float64(h.LogSumExp))
 		}
 	}
+}
+
+// allLogits is every row of logits.
+func allLogits(t testing.TB, e *engine.Engine, tokens []int32, chunk int) (out []float32) {
+	t.Helper()
+	eachRow(t, e, tokens, chunk, func(_ int, row []float32, _ float64) { out = append(out, row...) })
 	return out
 }
 
