@@ -164,12 +164,12 @@ func (f *File) Check() error {
 }
 
 func (p *part) check() error {
-	info, err := p.file.Stat()
+	size, err := sizeOf(p.file)
 	if err != nil {
-		return fmt.Errorf("gguf: %w", err)
+		return fmt.Errorf("gguf: %s: %w", p.path, err)
 	}
-	if need := p.offset + p.size; info.Size() < need {
-		return fmt.Errorf("gguf: %s: has %d of %d bytes: %w", p.path, info.Size(), need, ErrTruncated)
+	if need := p.offset + p.size; size < need {
+		return fmt.Errorf("gguf: %s: has %d of %d bytes: %w", p.path, size, need, ErrTruncated)
 	}
 	return nil
 }

@@ -11,3 +11,12 @@ import (
 func mmapFile(*os.File, int64, int) ([]byte, error) { return nil, errors.ErrUnsupported }
 
 func munmapFile([]byte) error { return nil }
+
+// sizeOf is the file's size now.
+func sizeOf(f *os.File) (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
