@@ -27,17 +27,8 @@ func newBPE(v *vocab, pre preTokenizer, merges []string) *bpe {
 		b.joins = new(junctions)
 	}
 	b.merged = make([]int32, len(merges))
-	for rank, m := range merges {
-		// The first character may itself be a space. An entry without two parts
-		// can never apply.
-		if len(m) < 3 {
-			continue
-		}
-		cut := strings.IndexByte(m[1:], ' ') + 1
-		if cut == 0 || cut+1 == len(m) {
-			continue
-		}
-		b.addMerge(m[:cut], m[cut+1:], rank)
+	for rank := 0; rank < len(merges); rank += batch {
+		b.addMerges(merges[rank:min(len(merges), rank+batch)], rank)
 	}
 	b.bytes = v.byteTokens()
 	for i := range 256 {
@@ -50,19 +41,66 @@ func newBPE(v *vocab, pre preTokenizer, merges []string) *bpe {
 	return b
 }
 
-func (b *bpe) addMerge(left, right string, rank int) {
-	l, r := b.v.intern(left), b.v.intern(right)
-	var buf [128]byte
+// addMerges adds at most batch merges, of which the first has the given rank.
+func (b *bpe) addMerges(merges []string, rank int) {
+	var keys [2 * batch]string // left and right parts
+	var ids [2 * batch]int32
+	for i, m := range merges {
+		keys[2*i], keys[2*i+1] = mergeParts(m)
+	}
+	b.v.findBatch(keys[:2*len(merges)], ids[:])
+	for i := range merges {
+		left, right := keys[2*i], keys[2*i+1]
+		if left == "" {
+			continue
+		}
+		for k := 2 * i; k <= 2*i+1; k++ {
+			if ids[k] == none {
+				ids[k] = b.v.intern(keys[k])
+			}
+		}
+		b.pairs.put(ids[2*i], ids[2*i+1], int32(rank+i))
+		b.merged[rank+i] = b.join(left, right, rank+i)
+		if b.joins != nil {
+			b.joins.allow(lastCode(left), firstCode(right))
+		}
+	}
+}
+
+// join returns the id of left+right. Lists of merges mostly have the order of the
+// tokens that they lead to, so the result of the merge before, or the token
+// behind it, is tried first: that saves a search.
+func (b *bpe) join(left, right string, rank int) int32 {
+	if rank > 0 && !b.v.repeats {
+		for id := b.merged[rank-1]; id <= b.merged[rank-1]+1; id++ {
+			if !b.v.isToken(id) {
+				break
+			}
+			if t := b.v.texts[id]; len(t) == len(left)+len(right) && t[:len(left)] == left && t[len(left):] == right {
+				return id
+			}
+		}
+	}
+	var buf [64]byte
 	joined := append(append(buf[:0], left...), right...)
-	id := b.v.findBytes(joined)
-	if id == none {
-		id = b.v.intern(string(joined))
+	if id := b.v.findBytes(joined); id != none {
+		return id
 	}
-	b.pairs.put(l, r, int32(rank))
-	b.merged[rank] = id
-	if b.joins != nil {
-		b.joins.allow(lastCode(left), firstCode(right))
+	return b.v.intern(string(joined))
+}
+
+// mergeParts cuts an entry of the list at its space; the first character may
+// itself be a space. An entry without two parts, which can never apply, gives
+// two empty ones.
+func mergeParts(m string) (left, right string) {
+	if len(m) < 3 {
+		return "", ""
 	}
+	cut := strings.IndexByte(m[1:], ' ') + 1
+	if cut == 0 || cut+1 == len(m) {
+		return "", ""
+	}
+	return m[:cut], m[cut+1:]
 }
 
 func firstCode(s string) byte {
