@@ -197,8 +197,15 @@ func TestCloseDrainsOrCancels(t *testing.T) {
 		cancel()
 		closed := make(chan error)
 		go func() { closed <- b.Close(impatient) }()
-		gate <- struct{}{} // the batch that had begun
-		if err := <-closed; !errors.Is(err, context.Canceled) {
+		var err error
+		for waiting := true; waiting; {
+			select {
+			case gate <- struct{}{}: // batches that begin before the cancel
+			case err = <-closed:
+				waiting = false
+			}
+		}
+		if !errors.Is(err, context.Canceled) {
 			t.Errorf("close: %v, want context.Canceled", err)
 		}
 		cancelled(t, one)

@@ -165,7 +165,7 @@ func (c *Chain) Needs() Needs {
 	switch {
 	case k > maxTop:
 		return Needs{View: Row}
-	case k == 1 && c.greedy() && c.p.TopLogprobs == 0:
+	case c.greedy() && edited == 0 && c.p.TopLogprobs == 0:
 		return Needs{View: Best}
 	}
 	return Needs{View: Top, K: k}

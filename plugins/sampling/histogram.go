@@ -42,7 +42,12 @@ func (d *Distribution) histogram() *histogram {
 	clear(h.fine[:])
 	h.last, h.top = -1, d.max()
 	h.per = float32(min(d.scale*(stepsPerNat*(1<<fineBits)), 1e30))
+	d.ready = true
 	top, per := h.top, h.per
+	if !(top >= -math.MaxFloat32 && top <= math.MaxFloat32) {
+		clear(h.mass[:])
+		return h // nothing can be drawn
+	}
 	// The floor has been raised only where a histogram was ready, so without one
 	// every candidate stays.
 	for _, l := range d.logits {
@@ -55,7 +60,6 @@ func (d *Distribution) histogram() *histogram {
 	for b := range h.fine {
 		h.weigh(b)
 	}
-	d.ready = true
 	return h
 }
 
@@ -96,9 +100,9 @@ func (d *Distribution) members(b int) []Candidate {
 	slack := step/16 + math.Abs(float64(h.top))/(1<<20) + float64(b)*step/(1<<20)
 	hi := float32(float64(h.top) - float64(b)*step + slack)
 	lo := float32(float64(h.top) - float64(b+1)*step - slack)
-	from, width := ordered(lo), ordered(hi)-ordered(lo)
+	mask, from, width := bitRange(lo, hi)
 	for i, l := range d.logits {
-		if ordered(l)-from > width {
+		if math.Float32bits(l)&mask-from > width {
 			continue
 		}
 		f, ok := h.distance(l)
@@ -108,6 +112,19 @@ func (d *Distribution) members(b int) []Candidate {
 	}
 	d.s.members = out
 	return out
+}
+
+// bitRange returns a mask and a range of masked bit patterns that hold all floats
+// from lo to hi, and perhaps others: patterns of one sign are in the order of the
+// floats' sizes, and where the range spans both signs, the sign is masked out and the
+// larger end bounds the sizes.
+func bitRange(lo, hi float32) (mask, from, width uint32) {
+	a, b := math.Float32bits(lo), math.Float32bits(hi)
+	if a>>31 == b>>31 {
+		return math.MaxUint32, min(a, b), max(a, b) - min(a, b)
+	}
+	mask = math.MaxUint32 >> 1
+	return mask, 0, max(a&mask, b&mask)
 }
 
 // ordered maps a float to a number that compares as the float does.

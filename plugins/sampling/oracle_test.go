@@ -269,13 +269,17 @@ func draws(t testing.TB, p Params, row []float32, n int) []int {
 	p.Vocab = len(row)
 	count := make([]int, len(row))
 	s := new(Scratch)
+	var in *Input
 	for seed := range n {
 		p.Seed = int64(seed)
 		c, err := New(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := c.Choose(inputOf(row, c.Needs()), 3, s)
+		if in == nil {
+			in = inputOf(row, c.Needs())
+		}
+		g, err := c.Choose(in, 3, s)
 		if err != nil {
 			t.Fatal(err)
 		}
