@@ -1,0 +1,72 @@
+package storage
+
+import (
+	"fmt"
+	"os"
+	"time"
+)
+
+// processLock tells processes that have the log open apart from dead ones. Each holds
+// a shared lock on a small file beside the log as long as it has the log open, and
+// the system takes it away when the process dies, however it dies. Whoever gets it
+// exclusively is alone: open rows are then of dead processes, and a damaged file may
+// be moved. Process numbers in the rows would not do: they are used again.
+type processLock struct {
+	file  *os.File
+	alone bool // holds the lock exclusively
+}
+
+// lockProcess takes the lock: exclusively when nobody else has the log open. Where
+// the file system knows no locks the process counts as alone.
+func lockProcess(path string) (*processLock, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	l := &processLock{file: f}
+	// Another process holds it exclusively only while it opens the log, which may
+	// take as long as Open waits.
+	for deadline := time.Now().Add(2 * openPatience); ; time.Sleep(10 * time.Millisecond) {
+		ok, err := lockFile(f, true)
+		if ok || err != nil {
+			l.alone = true
+			return l, nil
+		}
+		if ok, _ := lockFile(f, false); ok {
+			return l, nil
+		}
+		if time.Now().After(deadline) {
+			f.Close()
+			return nil, fmt.Errorf("%s: another process has been opening the log for %v", path, 2*openPatience)
+		}
+	}
+}
+
+// share lets other processes in. It cannot fail for long: a process that gets in
+// between finds nothing of ours to mark.
+func (l *processLock) share() {
+	if !l.alone {
+		return
+	}
+	l.alone = false
+	for range 100 {
+		if ok, err := lockFile(l.file, false); ok || err != nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// exclude tries to be alone again.
+func (l *processLock) exclude() bool {
+	if !l.alone {
+		ok, err := lockFile(l.file, true)
+		if l.alone = ok || err != nil; !l.alone {
+			// Some systems give the shared lock up in the attempt.
+			_, _ = lockFile(l.file, false)
+		}
+	}
+	return l.alone
+}
+
+func (l *processLock) release() { l.file.Close() }

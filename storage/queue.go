@@ -1,0 +1,175 @@
+package storage
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"ganglion/appliance"
+)
+
+// maxQueueBytes bounds the memory of records that wait for a slow disk. One record
+// may be larger when nothing else waits.
+const maxQueueBytes = 64 << 20
+
+// What a row says in its column kept.
+const (
+	keptAll      = "all"
+	keptNoText   = "no text"
+	keptTooLarge = "too large"
+)
+
+// op is one write that waits: the beginning or the end of a record. A record's writes
+// may be done in either order and more than once: the end makes the row where it is
+// missing, and the beginning does nothing where it is there.
+type op struct {
+	record    appliance.Record
+	kept      string
+	bodyBytes int
+	end       bool
+	bytes     int64         // of memory, roughly; also of the file
+	written   chan struct{} // closed when the row is there or given up; nil for an end
+}
+
+// queue holds writes for the writer, in order.
+type queue struct {
+	mu      sync.Mutex
+	ops     []*op
+	bytes   int64
+	limit   int
+	closed  bool
+	wake    chan struct{} // holds one signal when something was added
+	closing chan struct{} // closed by close
+}
+
+func (q *queue) init(limit int) {
+	q.limit = limit
+	q.wake = make(chan struct{}, 1)
+	q.closing = make(chan struct{})
+}
+
+// add appends a write unless the queue is full or closed.
+func (q *queue) add(o *op) bool {
+	q.mu.Lock()
+	full := len(q.ops) >= q.limit || (len(q.ops) > 0 && q.bytes+o.bytes > maxQueueBytes)
+	if full || q.closed {
+		q.mu.Unlock()
+		return false
+	}
+	q.ops = append(q.ops, o)
+	q.bytes += o.bytes
+	q.mu.Unlock()
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// take removes up to n writes of together no more than the given bytes, but at least
+// one.
+func (q *queue) take(n int, bytes int64) []*op {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	k, sum := 0, int64(0)
+	for k < len(q.ops) && k < n && (k == 0 || sum+q.ops[k].bytes <= bytes) {
+		sum += q.ops[k].bytes
+		k++
+	}
+	out := make([]*op, k)
+	copy(out, q.ops)
+	rest := copy(q.ops, q.ops[k:])
+	clear(q.ops[rest:])
+	q.ops = q.ops[:rest]
+	q.bytes -= sum
+	return out
+}
+
+func (q *queue) length() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.ops)
+}
+
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.closed = true
+		close(q.closing)
+	}
+}
+
+// Begin puts the first part of a record into the log. It returns when the row is
+// there, after BeginWait at the latest, and at once while the log cannot be written;
+// the row is then written as soon as that is possible. The record is copied; what
+// its slices hold must not change.
+func (l *Log) Begin(ctx context.Context, r *appliance.Record) {
+	o := l.newOp(r, false)
+	healthy := l.state.ok()
+	if !l.queue.add(o) {
+		l.state.late()
+		return // the end of the record makes the row, if there is room again by then
+	}
+	if !healthy {
+		l.state.late()
+		return
+	}
+	timer := time.NewTimer(l.cfg.BeginWait)
+	defer timer.Stop()
+	select {
+	case <-o.written:
+	case <-timer.C:
+		l.state.late()
+	case <-ctx.Done():
+	}
+}
+
+// End closes a record. It does not wait. The record is copied as by Begin.
+func (l *Log) End(r *appliance.Record) {
+	if !l.queue.add(l.newOp(r, true)) {
+		l.state.drop(1)
+	}
+}
+
+// newOp copies a record and leaves out of it what is not to be kept, so that such
+// text is not even held in memory here.
+func (l *Log) newOp(r *appliance.Record, end bool) *op {
+	o := &op{record: *r, kept: keptAll, bodyBytes: len(r.Body), end: end}
+	if !end {
+		o.written = make(chan struct{})
+	}
+	rec := &o.record
+	if l.cfg.NoText {
+		o.kept = keptNoText
+		withoutText(rec)
+		rec.Params = withoutWords(rec.Params)
+		rec.ErrorMessage = ""
+	} else if limit := l.size.maxRecord; limit > 0 && int64(len(rec.Body))+int64(len(rec.Prompt))+int64(len(rec.Text)) > limit {
+		o.kept = keptTooLarge
+		withoutText(rec)
+	}
+	o.bytes = int64(len(rec.Body)+len(rec.Prompt)+len(rec.Text)) + 1024
+	for i := range rec.Tokens {
+		o.bytes += 16 + 24*int64(len(rec.Tokens[i].Top))
+	}
+	return o
+}
+
+func withoutText(r *appliance.Record) { r.Body, r.Prompt, r.Text, r.Tokens = nil, "", "", nil }
+
+// withoutWords keeps the values that are numbers or yes/no; stop strings and the
+// like become null.
+func withoutWords(params []appliance.Param) []appliance.Param {
+	out := make([]appliance.Param, len(params))
+	for i, p := range params {
+		switch p.Value.(type) {
+		case nil, bool, int, int32, int64, uint64, float32, float64, json.Number:
+		default:
+			p.Value = nil
+		}
+		out[i] = p
+	}
+	return out
+}
