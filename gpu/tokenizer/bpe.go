@@ -26,10 +26,7 @@ func newBPE(v *vocab, pre preTokenizer, merges []string) *bpe {
 	if pre.rawUTF8 {
 		b.joins = new(junctions)
 	}
-	b.merged = make([]int32, len(merges))
-	for rank := 0; rank < len(merges); rank += batch {
-		b.addMerges(merges[rank:min(len(merges), rank+batch)], rank)
-	}
+	b.addMerges(merges)
 	b.bytes = v.byteTokens()
 	for i := range 256 {
 		char := string(byteToRune[i])
@@ -41,28 +38,38 @@ func newBPE(v *vocab, pre preTokenizer, merges []string) *bpe {
 	return b
 }
 
-// addMerges adds at most batch merges, of which the first has the given rank.
-func (b *bpe) addMerges(merges []string, rank int) {
-	var keys [2 * batch]string // left and right parts
-	var ids [2 * batch]int32
-	for i, m := range merges {
-		keys[2*i], keys[2*i+1] = mergeParts(m)
+// addMerges fills the tables of merges. It goes over the list once for each table:
+// lists have half a million entries, and so each pass has one table to keep in
+// the cache.
+func (b *bpe) addMerges(merges []string) {
+	parts := make([]int32, 2*len(merges)) // ids of left and right
+	var keys [batch]string
+	for at := 0; at < len(merges); at += batch / 2 {
+		some := merges[at:min(len(merges), at+batch/2)]
+		for i, m := range some {
+			keys[2*i], keys[2*i+1] = mergeParts(m)
+		}
+		b.v.findBatch(keys[:2*len(some)], parts[2*at:])
 	}
-	b.v.findBatch(keys[:2*len(merges)], ids[:])
-	for i := range merges {
-		left, right := keys[2*i], keys[2*i+1]
+	b.merged = make([]int32, len(merges))
+	for rank, m := range merges {
+		left, right := mergeParts(m)
 		if left == "" {
 			continue
 		}
-		for k := 2 * i; k <= 2*i+1; k++ {
-			if ids[k] == none {
-				ids[k] = b.v.intern(keys[k])
+		for k, s := range []string{left, right} {
+			if id := &parts[2*rank+k]; *id == none {
+				*id = b.v.intern(s)
 			}
 		}
-		b.pairs.put(ids[2*i], ids[2*i+1], int32(rank+i))
-		b.merged[rank+i] = b.join(left, right, rank+i)
+		b.merged[rank] = b.join(left, right, rank)
 		if b.joins != nil {
 			b.joins.allow(lastCode(left), firstCode(right))
+		}
+	}
+	for rank := range merges {
+		if left, right := parts[2*rank], parts[2*rank+1]; left != none {
+			b.pairs.put(left, right, int32(rank))
 		}
 	}
 }

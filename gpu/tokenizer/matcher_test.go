@@ -55,7 +55,7 @@ func findPlainly(v *vocab, text string) []found {
 	var out []found
 	for _, s := range spans {
 		if s.id != none {
-			out = append(out, found{s.start, s.end, s.id})
+			out = append(out, found(s))
 		}
 	}
 	return out

@@ -64,7 +64,7 @@ var largeModels = []struct {
 	model  string
 	merges int
 	limit  time.Duration
-}{{"llama", 0, 150 * time.Millisecond}, {"gemma4", 514_906, 500 * time.Millisecond}}
+}{{"llama", 0, 150 * time.Millisecond}, {"gemma4", 514_906, 300 * time.Millisecond}}
 
 // TestNewIsFast builds tokenizers of the size of Gemma 3 and Gemma 4.
 func TestNewIsFast(t *testing.T) {
