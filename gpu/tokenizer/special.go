@@ -7,7 +7,7 @@ import (
 
 // specials are the tokens with a part of their own.
 type specials struct {
-	bos, eos, unknown, sep, pad TokenID // none where the model has none
+	bos, eos, unknown, sep TokenID // none where the model has none
 
 	eog        []TokenID // ends of generation, ascending
 	suppressed []TokenID // never to be generated
@@ -50,7 +50,7 @@ var shownTexts = []string{"<|channel|>", "<|message|>", "<|start|>", "<|constrai
 func (s *specials) read(m Metadata, v *vocab) {
 	for key, id := range map[string]*TokenID{
 		"bos_token_id": &s.bos, "eos_token_id": &s.eos, "unknown_token_id": &s.unknown,
-		"seperator_token_id": &s.sep, "padding_token_id": &s.pad,
+		"seperator_token_id": &s.sep, // so spelled in the format
 	} {
 		readID(m, v, key, id)
 	}

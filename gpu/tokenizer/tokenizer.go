@@ -104,14 +104,14 @@ func New(m Metadata) (*Tokenizer, error) {
 
 func (t *Tokenizer) initSPM(m Metadata) {
 	t.flags = flags{addBOS: true, spacePrefix: true}
-	t.special = specials{bos: 1, eos: 2, unknown: 0, sep: none, pad: none}
+	t.special = specials{bos: 1, eos: 2, unknown: 0, sep: none}
 	t.readFlags(m)
 	t.pieces = spacedPieces
 	t.enc = newSPM(t.v, t.special.unknown, t.flags.spacePrefix)
 }
 
 func (t *Tokenizer) initBPE(m Metadata) error {
-	t.special = specials{bos: 11, eos: 11, unknown: none, sep: none, pad: none}
+	t.special = specials{bos: 11, eos: 11, unknown: none, sep: none}
 	t.pre, _ = m.String("tokenizer.ggml.pre")
 	if t.model == "gemma4" {
 		t.pre = "gemma4"
@@ -147,7 +147,7 @@ func (t *Tokenizer) initBPE(m Metadata) error {
 
 func (t *Tokenizer) initWPM(m Metadata) {
 	t.flags = flags{addBOS: true, endsWithSEP: true}
-	t.special = specials{bos: 101, eos: none, unknown: 100, sep: 102, pad: 0}
+	t.special = specials{bos: 101, eos: none, unknown: 100, sep: 102}
 	t.readFlags(m)
 	t.flags.addBOS = true // CLS, which the model cannot do without
 	lowercase := true
@@ -163,7 +163,7 @@ func (t *Tokenizer) initWPM(m Metadata) {
 
 func (t *Tokenizer) initUGM(m Metadata) error {
 	t.flags = flags{addEOS: true}
-	t.special = specials{bos: none, eos: 1, unknown: 2, sep: none, pad: 0}
+	t.special = specials{bos: none, eos: 1, unknown: 2, sep: none}
 	t.readFlags(m)
 	raw, _ := m.Ints("tokenizer.ggml.precompiled_charsmap")
 	charsmap, err := newCharsmap(raw)
