@@ -69,7 +69,7 @@ func (s *Server) getLog(w *response, r *http.Request, p httprouter.Params) error
 		}
 	}
 	if rec == nil {
-		return appliance.Errorf(appliance.CodeNotFound, "id", "there is no such record")
+		return appliance.Errorf(appliance.CodeNotFound, "", "there is no such record")
 	}
 	out := api.Record{
 		RecordSummary: summary(rec), Route: rec.Route, Client: rec.Client, Params: rec.Params,
