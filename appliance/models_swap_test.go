@@ -123,7 +123,7 @@ func settle(t testing.TB, s *appliance.Service) {
 }
 
 func TestLoadPanicsAndEmptyLoads(t *testing.T) {
-	b := pieces(t, "x")
+	b := serve(t, saying("x", appliancetest.Options{}), appliance.Config{Logger: slog.New(slog.DiscardHandler)})
 	for want, open := range map[string]func(context.Context, func(int64, int64)) (appliance.Model, error){
 		"panic": func(context.Context, func(int64, int64)) (appliance.Model, error) { panic("bad file") },
 		"no model": func(context.Context, func(int64, int64)) (appliance.Model, error) {

@@ -13,7 +13,7 @@ const (
 	stepAlone   = 120 * time.Millisecond
 	stepCompany = 60 * time.Millisecond
 
-	firstRows = 64 // prompt rows of a step while the speed is unknown
+	firstRows = 16 // prompt rows of a step while the speed is unknown: 160 ms at 10 ms a row
 	leastRows = 8  // fewer rows use the weights too badly
 )
 

@@ -207,9 +207,12 @@ func TestF60HangingUpStopsTheWork(t *testing.T) {
 		ctx, hangUp := context.WithCancel(within(t))
 		c := start(t, ctx, b, greedy("x", 4000))
 		hangUp()
-		select {
-		case gate <- struct{}{}: // a batch may have begun
-		case <-done(c):
+		for over := done(c); over != nil; {
+			select {
+			case gate <- struct{}{}: // batches that begin before the cancel
+			case <-over:
+				over = nil
+			}
 		}
 		cancelled(t, c)
 	})
@@ -347,7 +350,7 @@ func TestFaults(t *testing.T) {
 			}}
 			m := appliancetest.NewScripted(appliancetest.Script{Pieces: []string{"a", "b", "c", "d"}}, o)
 			b := serve(t, m, appliance.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-			r := greedy("a prompt that stays private", 9)
+			r := greedy("stays private", 9)
 			a, err := b.try(t, r)
 			var e *appliance.Error
 			if !errors.As(err, &e) || e.Code != c.code || strings.Contains(e.Message, "secret") {
@@ -408,5 +411,49 @@ func TestEveryTokenBanned(t *testing.T) {
 	var e *appliance.Error
 	if !errors.As(err, &e) || e.Code != appliance.CodeInternal {
 		t.Errorf("got %v, want an internal error", err)
+	}
+}
+
+// miscounting is a model that gives a head too many.
+type miscounting struct{ *appliancetest.Scripted }
+
+func (m miscounting) Run(rows []engine.Row) ([]engine.Head, error) {
+	heads, err := m.Scripted.Run(rows)
+	return append(heads, engine.Head{}), err
+}
+
+func TestModelThatMiscounts(t *testing.T) {
+	s, err := appliance.NewService(appliance.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Use(miscounting{saying("x", appliancetest.Options{})})
+	c, err := s.Start(within(t), greedy("x", 9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e *appliance.Error
+	if _, err := c.Wait(within(t)); !errors.As(err, &e) || e.Code != appliance.CodeInternal {
+		t.Errorf("got %v, want an internal error", err)
+	}
+	if err := s.Close(within(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAlternativesAreShownByThemselves(t *testing.T) {
+	for piece, want := range map[string]string{" a": " a", "\xF0\x9F": "\uFFFD"} {
+		b := pieces(t, piece)
+		r := greedy("x", 1)
+		r.TopLogprobs = 1
+		if top := b.complete(t, r).Tokens[0].Top; len(top) != 1 || top[0].Text != want {
+			t.Errorf("%q is shown as %+v, want %q", piece, top, want)
+		}
+	}
+	m := appliancetest.NewScripted(appliancetest.Script{IDs: []int32{appliancetest.Pad}}, appliancetest.Options{})
+	r := greedy("x", 1)
+	r.TopLogprobs = 1
+	if tok := serve(t, m, appliance.Config{}).complete(t, r).Tokens[0]; tok.Top[0].Text != "<pad>" || tok.Text != "" {
+		t.Errorf("a control token is shown as %q and renders %q", tok.Top[0].Text, tok.Text)
 	}
 }

@@ -288,7 +288,7 @@ func draws(t testing.TB, p Params, row []float32, n int) []int {
 	return count
 }
 
-// TestDrawChiSquare compares 20,000 draws over seeds with the oracle's
+// TestDrawChiSquare compares 8,000 draws over seeds with the oracle's
 // distribution. The bound is the 0.9999 quantile of chi-square by Wilson and
 // Hilferty's approximation; the seeds are fixed, so the test cannot flicker.
 func TestDrawChiSquare(t *testing.T) {
@@ -306,7 +306,7 @@ func TestDrawChiSquare(t *testing.T) {
 		"all with edits": {Temperature: 1.3, TopP: 0.95, TopK: 30, MinP: 0.02, Bias: []Bias{{4, 2}, {9, -3}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			const n = 20000
+			const n = 8000
 			count := draws(t, p, row, n)
 			o := newOracle(&p, row, nil)
 			chi, cells := 0.0, 0
@@ -334,11 +334,11 @@ func TestDrawChiSquare(t *testing.T) {
 		})
 	}
 	t.Run("the test can fail", func(t *testing.T) {
-		count := draws(t, Params{Temperature: 1.1, TopP: 1}, row, 20000)
+		count := draws(t, Params{Temperature: 1.3, TopP: 1}, row, 8000)
 		o := newOracle(&Params{Temperature: 1, TopP: 1}, row, nil)
 		chi := 0.0
 		for i, id := range o.ids {
-			want := o.prob[i] * 20000
+			want := o.prob[i] * 8000
 			chi += (float64(count[id]) - want) * (float64(count[id]) - want) / want
 		}
 		if chi < 120 {
