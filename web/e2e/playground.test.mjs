@@ -61,8 +61,8 @@ async function assertFocus(p, text) {
 }
 
 async function checkAlternatives(card) {
-  const rows = await card.getByRole('listitem').allTextContents()
-  const shares = rows.filter((r) => !r.startsWith('all others')).map((r) => (/</.test(r) ? 0 : parseFloat(/([\d.]+) %/.exec(r)[1])))
+  const rows = await card.locator('li:not(.rest) .alt-odds').allTextContents()
+  const shares = rows.map((r) => (r.startsWith('<') ? 0 : parseFloat(r)))
   assert.ok(shares.length >= 5, `${shares.length} alternatives`)
   assert.ok(shares.reduce((a, b) => a + b, 0) <= 100.0001, rows.join(', '))
 }

@@ -61,11 +61,11 @@ export function percent(p) {
 
 /** The five steps of the colour scale, from expected to surprising. */
 export const levels = [
-  { min: 0.8, name: 'expected', range: '80 % and more' },
-  { min: 0.4, name: 'likely', range: '40 to 80 %' },
-  { min: 0.15, name: 'open', range: '15 to 40 %' },
-  { min: 0.03, name: 'unlikely', range: '3 to 15 %' },
-  { min: 0, name: 'surprising', range: 'below 3 %' },
+  { min: 0.5, name: 'expected', range: '50 % and more' },
+  { min: 0.2, name: 'likely', range: '20 to 50 %' },
+  { min: 0.05, name: 'open', range: '5 to 20 %' },
+  { min: 0.01, name: 'unlikely', range: '1 to 5 %' },
+  { min: 0, name: 'surprising', range: 'below 1 %' },
 ]
 
 /** The step of a log-probability on the colour scale: 0 to 4. */
@@ -175,6 +175,13 @@ export class TokenSlicer {
     }
     return this.pieces
   }
+}
+
+const sources = { flag: 'Named at the start', embedded: 'Inside the program', folder: 'Folder of the program', config: 'Configured folder' }
+
+/** Where a model was found, in words; a program's name stays as it is. */
+export function sourceName(source) {
+  return sources[source] ?? source
 }
 
 /** Quotes a word for a POSIX shell. */

@@ -33,7 +33,7 @@ test('format/percent of a distribution never sums above 100', () => {
 })
 
 test('format/level covers every probability in order', () => {
-  assert.deepEqual([1, 0.8, 0.79, 0.4, 0.2, 0.15, 0.1, 0.03, 0.02, 1e-30].map((p) => f.level(Math.log(p) + 1e-12)), [0, 0, 1, 1, 2, 2, 3, 3, 4, 4])
+  assert.deepEqual([1, 0.5, 0.49, 0.2, 0.1, 0.05, 0.04, 0.01, 0.009, 1e-30].map((p) => f.level(Math.log(p) + 1e-12)), [0, 0, 1, 1, 2, 2, 3, 3, 4, 4])
 })
 
 test('format/difference', () => {

@@ -72,7 +72,7 @@ function options(el, kind, onHover) {
   const axis = { stroke: colour('probe-muted'), grid: { stroke: colour('probe-line'), width: 1 }, ticks: { show: false }, font: '11px system-ui, sans-serif' }
   const line = colour('probe-accent')
   return {
-    width: el.clientWidth, height: 96, legend: { show: false }, padding: [6, 4, 0, 0],
+    width: el.clientWidth, height: 96, legend: { show: false }, padding: [6, 14, 0, 0],
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
     scales: { x: { time: false }, y: { range: (_, min, max) => (kind === 'time' ? [0, Math.max(max * 1.1, 1)] : [Math.min(min * 1.1, -1), 0]) } },
     axes: [{ ...axis, size: 22, grid: { show: false }, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }, { ...axis, size: 44, space: 28, values: (_, v) => v.map((y) => (kind === 'time' ? (y >= 1000 ? `${y / 1000} s` : `${y} ms`) : y)) }],

@@ -1,7 +1,7 @@
 // The model files found on this machine, read-only and in place.
 import { html, useState } from '../html.js'
 import { api, refreshStatus, say } from '../store.js'
-import { bytes } from '../format.js'
+import { bytes, sourceName } from '../format.js'
 
 export function FoundModels({ found, data }) {
   if (found.error && !found.list) return html`<p class="problem" role="alert">${found.error.message}</p>`
@@ -33,7 +33,7 @@ function Item({ f, data }) {
     <li class="found-item">
       <div class="found-text">
         <p class="found-name wrap">${f.name}</p>
-        <p class="muted small-text wrap">${f.source}${f.available ? ` · ${bytes(f.bytes)}` : ''}</p>
+        <p class="muted small-text wrap">${sourceName(f.source)}${f.available ? ` · ${bytes(f.bytes)}` : ''}</p>
         <p class="muted small-text path wrap">${f.path}</p>
         ${f.note && html`<p class="muted small-text wrap">${f.note}</p>`}
         ${!f.available && html`<p class="small-text">Its folder cannot be read right now: is the disk connected?</p>`}

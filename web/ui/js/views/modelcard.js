@@ -1,6 +1,6 @@
 // The serving model, and the one being loaded beside it.
 import { html } from '../html.js'
-import { bytes, count, integer } from '../format.js'
+import { bytes, count, integer, sourceName } from '../format.js'
 
 export function ModelCard({ data, found }) {
   const m = data.model
@@ -29,12 +29,12 @@ export function Loading({ loading, beside }) {
 }
 
 function Facts({ m, data, found }) {
-  const source = m.source ?? found?.find((f) => f.path === m.path)?.source
+  const source = sourceName(found?.find((f) => f.path === m.path)?.source)
   const facts = [
     ['Source', source], ['Architecture', m.architecture], ['Quantisation', m.quantization], ['Parameters', count(m.parameters)], ['File', bytes(m.file_bytes)],
     ['Context', m.context ? `${integer(m.context)} tokens${m.train_context > m.context ? `, trained with ${integer(m.train_context)}` : ''}` : null],
     ['Vocabulary', m.vocab ? `${integer(m.vocab)} tokens` : null],
-    ['Runs on', m.backend], ['Numbers', m.numerics], ['KV cache', m.kv], ['Threads', m.threads],
+    ['Runs on', m.backend], ['Numerics', m.numerics], ['KV cache', m.kv], ['Threads', m.threads],
     ['At once', m.slots ? `${integer(m.slots)} ${m.slots === 1 ? 'sequence' : 'sequences'}` : null],
     ['Now', data.running || data.queued ? `${integer(data.running)} running, ${integer(data.queued)} waiting` : 'idle'],
     ['Device', m.device], ['File path', m.path],

@@ -82,7 +82,7 @@ function Facts({ r }) {
   const tps = r.decode_ms > 0 && r.completion_tokens > 1 ? ((r.completion_tokens - 1) * 1000) / r.decode_ms : 0
   const facts = [
     ['When', new Date(r.created_at).toLocaleString()], ['Model', r.model], ['Runs on', [r.backend, r.device].filter(Boolean).join(', ')],
-    ['Numbers', r.numerics], ['Seed', r.seed == null ? '–' : String(r.seed)],
+    ['Numerics', r.numerics], ['Seed', r.seed == null ? '–' : String(r.seed)],
     ['Prompt tokens', `${integer(r.prompt_tokens)}${r.cached_tokens > 0 ? `, ${integer(r.cached_tokens)} cached` : ''}`], ['Generated', integer(r.completion_tokens)],
     ['In the queue', duration(r.queue_ms)], ['Reading', duration(r.prefill_ms)], ['First token', duration(r.first_token_ms)], ['Writing', duration(r.decode_ms)],
     ['Speed', rate(tps)], ['Client', r.client], ['Sent as', r.stream ? 'stream' : 'one answer'],

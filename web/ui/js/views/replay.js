@@ -24,7 +24,7 @@ export function changes(record, model) {
   const same = record.model_hash && model.hash ? record.model_hash === model.hash : record.model === model.name
   if (!same) list.push(`The model was ${record.model}; now it is ${model.name}.`)
   if (record.backend && model.backend && record.backend !== model.backend) list.push(`It ran on ${record.backend}; now on ${model.backend}.`)
-  if (record.numerics && model.numerics && record.numerics !== model.numerics) list.push(`It used ${record.numerics} numbers; now ${model.numerics}.`)
+  if (record.numerics && model.numerics && record.numerics !== model.numerics) list.push(`Its numerics were ${record.numerics}; now they are ${model.numerics}.`)
   return list
 }
 
@@ -45,7 +45,7 @@ export function Replay({ record }) {
   return html`
     <div class="card record-card replay">
       <h3>Replay</h3>
-      <p class="muted">The same request with seed <strong>${record.seed == null ? '–' : String(record.seed)}</strong>. Same model, same numbers, same text.</p>
+      <p class="muted">The same request with seed <strong>${record.seed == null ? '–' : String(record.seed)}</strong>. Same model, same device, same text.</p>
       ${notes.map((n) => html`<p class="warning" key=${n}><${Warn} size="16" /><span>${n} The text may differ.</span></p>`)}
       <div class="row">
         ${busy ? html`<button class="button stop" onClick=${() => runner.current.stop()}><${Stop} /><span>Stop</span></button>`

@@ -55,7 +55,7 @@ function Details({ r }) {
       <summary>Details of this run</summary>
       <dl class="facts">
         <div><dt>Model</dt><dd class="wrap">${d.model ?? '–'}</dd></div>
-        <div><dt>Runs on</dt><dd>${[d.backend, d.numerics && `${d.numerics} numbers`].filter(Boolean).join(', ') || '–'}</dd></div>
+        <div><dt>Runs on</dt><dd>${[d.backend, d.numerics && `${d.numerics} numerics`].filter(Boolean).join(', ') || '–'}</dd></div>
         <div><dt>Seed</dt><dd>${d.seed == null ? '–' : String(d.seed)}</dd></div>
         <div><dt>In the queue</dt><dd>${duration(t.queue_ms)}</dd></div>
         <div><dt>Reading</dt><dd>${duration(t.prefill_ms)}</dd></div>

@@ -7,6 +7,9 @@ import { bias } from '../play.js'
 import { say } from '../store.js'
 import { Close } from './icons.js'
 
+// Half a character shows as U+FFFD, and some tokens as nothing: their ids tell them apart.
+const unreadable = /^\ufffd*$/
+
 export function TokenCard({ token, index, pinned, wrap, onClose, onBranch }) {
   const card = useRef(null)
   usePlace(card, wrap, index)
@@ -44,7 +47,7 @@ function Alternatives({ token, pinned, onBranch }) {
       ${list.map((a) => {
         const p = probability(a.logprob)
         const chosen = a.id === token.id
-        const text = html`<span class="alt-text">${visible(a.text) || '∅'}</span>`
+        const text = html`<span class="alt-text">${visible(a.text) || '∅'}${unreadable.test(a.text) && html` <small class="muted">${a.id}</small>`}</span>`
         return html`
           <li key=${a.id} class=${chosen ? 'chosen' : ''}>
             ${branching && !chosen ? html`<button class="alt-pick" onClick=${() => onBranch(a)} title="Continue from here with this token">${text}</button>` : text}
