@@ -1,8 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"text/tabwriter"
@@ -15,7 +15,7 @@ import (
 
 func newVersion(e *env) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Args: noArgs(""),
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(e.stdout, "ganglion %s (kernels %s, %s, %s/%s)\n", version, engine.KernelSet, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
@@ -23,30 +23,47 @@ func newVersion(e *env) *cobra.Command {
 	}
 }
 
+// table prints rows of columns that line up.
+func (e *env) table(rows [][]string) error {
+	t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		for i, cell := range r {
+			if i > 0 {
+				fmt.Fprint(t, "\t")
+			}
+			fmt.Fprint(t, line(cell))
+		}
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}
+
 func newList(e *env, s *settings) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "List the model files found on this machine", Args: cobra.NoArgs,
+		Use: "list [flags]", Aliases: []string{"ls"}, Short: "List the model files found on this machine", Args: noArgs("--model-dir DIR looks into another folder"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found := s.discover(cmd.Context())
 			if asJSON {
-				if found == nil {
-					found = []appliance.Found{}
-				}
-				return json.NewEncoder(e.stdout).Encode(found)
+				return e.json(append([]appliance.Found{}, found...))
 			}
 			if len(found) == 0 {
 				e.note("no model was found; put a .gguf file into %s", s.modelsDir())
+				return nil
 			}
-			t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+			rows := [][]string{{"NAME", "SIZE", "SOURCE", "PATH"}}
 			for _, f := range found {
-				note := f.Note
-				if !f.Available && note == "" {
-					note = "not available now"
+				size := bytesText(f.Bytes)
+				if !f.Available {
+					size = "-"
 				}
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", f.Name, bytesText(f.Bytes), f.Source, f.Path, note)
+				row := []string{f.Name, size, f.Source, f.Path}
+				if f.Note != "" || !f.Available {
+					row = append(row, "("+orElse(f.Note, "not available now")+")")
+				}
+				rows = append(rows, row)
 			}
-			return t.Flush()
+			return e.table(rows)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -54,25 +71,29 @@ func newList(e *env, s *settings) *cobra.Command {
 	return c
 }
 
+// orElse is s, or other where s is empty.
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
 func newPaths(e *env, s *settings) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "paths", Short: "Print where configuration, data, state and cache live", Args: cobra.NoArgs,
+		Use: "paths [flags]", Short: "Print where settings, data, state and cache live", Args: noArgs(""),
 		RunE: func(*cobra.Command, []string) error {
-			rows := [][2]string{{"config", s.paths.Config}, {"data", s.paths.Data}, {"state", s.paths.State}, {"cache", s.paths.Cache},
-				{"models", s.modelsDir()}, {"log", s.logPath()}}
-			if asJSON {
-				out := map[string]string{}
-				for _, r := range rows {
-					out[r[0]] = r[1]
-				}
-				return json.NewEncoder(e.stdout).Encode(out)
+			rows := [][]string{{"config", s.paths.Config}, {"config_file", s.configFile}, {"data", s.paths.Data}, {"models", s.modelsDir()},
+				{"state", s.paths.State}, {"log", s.logPath()}, {"cache", s.paths.Cache}}
+			if !asJSON {
+				return e.table(rows)
 			}
-			t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+			out := map[string]string{}
 			for _, r := range rows {
-				fmt.Fprintf(t, "%s\t%s\n", r[0], r[1])
+				out[r[0]] = r[1]
 			}
-			return t.Flush()
+			return e.json(out)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -83,16 +104,16 @@ func newPaths(e *env, s *settings) *cobra.Command {
 func newConfig(e *env, s *settings) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "config", Short: "Print every setting, its value and where it comes from", Args: cobra.NoArgs,
+		Use: "config [flags]", Short: "Print every setting, its value and where it comes from", Args: noArgs("settings are changed in the file that `ganglion paths` shows"),
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
-				return json.NewEncoder(e.stdout).Encode(s.resolved)
+				return e.json(s.resolved)
 			}
-			t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+			rows := [][]string{{"SETTING", "VALUE", "FROM"}}
 			for _, r := range s.resolved {
-				fmt.Fprintf(t, "%s\t%s\t%s\n", r.Name, r.Value, r.Origin)
+				rows = append(rows, []string{r.Name, orElse(r.Value, "-"), r.Origin})
 			}
-			return t.Flush()
+			return e.table(rows)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -105,24 +126,48 @@ func newBundle(e *env, s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bundle --model FILE --out FILE",
 		Short: "Make one executable with the model inside",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if s.Model == "" || out == "" || e.executable == "" {
-				return fail(exitUsage, "", "--model and --out are needed")
+		Args:  noArgs("name the model with --model and the executable to write with --out"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if s.Model == "" || out == "" {
+				return fail(exitUsage, "for example --model gemma.gguf --out ganglion-gemma", "--model and --out are needed")
+			}
+			if e.executable == "" {
+				return fail(exitFailure, "", "this system does not tell where the running program is")
+			}
+			if err := s.checkBundle(c, out); err != nil {
+				return err
 			}
 			update, end := e.progress("writing " + filepath.Base(out))
-			defer end()
-			if update == nil {
-				update = func(int64, int64) {}
+			err := appliance.AppendModel(out, e.executable, s.Model, update)
+			end()
+			if err != nil {
+				return err
 			}
-			if err := appliance.AppendModel(out, e.executable, s.Model, update); err != nil {
-				return modelError(err)
-			}
-			e.note("%s", out)
+			e.note("wrote %s; start it with no arguments, or double-click it", out)
 			return nil
 		},
 	}
-	c.Flags().StringVar(&out, "out", "", "executable to write")
+	c.Flags().StringVar(&out, "out", "", "executable to write, a `FILE`")
 	s.modelFlags(c)
 	return c
+}
+
+// checkBundle refuses what would make an executable that does not start, or destroy
+// the model.
+func (s *settings) checkBundle(c *cobra.Command, out string) error {
+	found, _ := s.named(c.Context())
+	f, err := s.openFile(found)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if n := len(f.Parts()); n > 1 {
+		return fail(exitModel, "join the parts into one file first", "%s is split into %d files; a model inside an executable must be one", found.Path, n)
+	}
+	a, errA := os.Stat(out)
+	b, errB := os.Stat(s.Model)
+	if errA == nil && errB == nil && os.SameFile(a, b) {
+		return fail(exitUsage, "", "--out is the model file itself")
+	}
+	return nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,9 +33,9 @@ func newBench(e *env, s *settings) *cobra.Command {
 	var asJSON bool
 	var prompt, generate, repeat, sequences int
 	c := &cobra.Command{
-		Use:   "bench",
+		Use:   "bench [flags]",
 		Short: "Measure prefill and decode speed on this machine",
-		Args:  cobra.NoArgs,
+		Args:  noArgs("name the model with --model FILE"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if prompt < 1 || generate < 1 || repeat < 1 || sequences < 1 {
 				return fail(exitUsage, "", "--prompt, --generate, --repeat and --sequences must be at least 1")
@@ -51,13 +50,13 @@ func newBench(e *env, s *settings) *cobra.Command {
 			r := benchResult{Model: info.Name, Backend: info.Backend, Device: info.Device, Numerics: info.Numerics, Threads: info.Threads,
 				LoadMS: float64(time.Since(start).Microseconds()) / 1000, Prompt: prompt, Generated: generate, Sequences: sequences}
 			if prompt+generate > info.Context {
-				return fail(exitUsage, "raise --context", "%d prompt and %d generated tokens do not fit the context of %d", prompt, generate, info.Context)
+				return fail(exitUsage, "raise --context, or lower --prompt and --generate", "%d prompt and %d generated tokens do not fit the context of %d", prompt, generate, info.Context)
 			}
 			if err := measure(cmd.Context().Err, m.Engine, &r, repeat); err != nil {
 				return err
 			}
 			if asJSON {
-				return json.NewEncoder(e.stdout).Encode(r)
+				return e.json(r)
 			}
 			fmt.Fprintf(e.stdout, "%s on %s (%s), %s, %d threads\nload      %8.0f ms\nprefill   %8.1f tokens/s (%d tokens)\ndecode    %8.1f tokens/s (%d tokens)\n",
 				r.Model, r.Backend, r.Device, r.Numerics, r.Threads, r.LoadMS, r.Prefill, r.Prompt, r.Decode, r.Generated)

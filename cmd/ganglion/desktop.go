@@ -7,7 +7,7 @@ import "context"
 func desktop(ctx context.Context, e *env, s *settings) error {
 	path := instancePath(s.paths.State)
 	if in, ok := running(ctx, path); ok {
-		e.note("ganglion: already running at %s", in.URL)
+		e.note("already running at %s", in.URL)
 		return e.openBrowser(ctx, in.page())
 	}
 	return serve(ctx, e, s, newInstance(path))

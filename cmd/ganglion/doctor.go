@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -27,22 +27,24 @@ type finding struct {
 func newDoctor(e *env, s *settings) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "doctor", Short: "Check this machine and installation", Args: cobra.NoArgs,
+		Use: "doctor [flags]", Short: "Check this machine and installation", Args: noArgs(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			findings := s.examine(cmd.Context())
 			if asJSON {
-				if err := json.NewEncoder(e.stdout).Encode(findings); err != nil {
+				if err := e.json(findings); err != nil {
 					return err
 				}
 			} else {
-				for _, f := range findings {
-					fmt.Fprintf(e.stdout, "%-5s %-10s %s\n", f.State, f.Check, f.Detail)
+				rows := make([][]string, len(findings))
+				for i, f := range findings {
+					rows[i] = []string{f.State, f.Check, f.Detail}
+				}
+				if err := e.table(rows); err != nil {
+					return err
 				}
 			}
-			for _, f := range findings {
-				if f.State == "bad" {
-					return fail(exitFailure, "", "%s: %s", f.Check, f.Detail)
-				}
+			if i := slices.IndexFunc(findings, func(f finding) bool { return f.State == "bad" }); i >= 0 {
+				return fail(exitFailure, "", "%s: %s", findings[i].Check, findings[i].Detail)
 			}
 			return nil
 		},
@@ -54,32 +56,43 @@ func newDoctor(e *env, s *settings) *cobra.Command {
 
 // examine runs every check.
 func (s *settings) examine(ctx context.Context) []finding {
-	out := []finding{{"version", "ok", fmt.Sprintf("ganglion %s, kernels %s", version, engine.KernelSet)}}
-	out = append(out, s.examineBackends()...)
-	out = append(out, s.examineMemory(), s.examineModels(ctx), s.examineLog())
-	for _, dir := range []string{s.paths.Data, s.paths.State, s.paths.Cache} {
-		out = append(out, examineFolder(dir))
+	out := []finding{
+		{"version", "ok", fmt.Sprintf("ganglion %s, kernels %s", version, engine.KernelSet)},
+		s.examineSettings(), examineCPU(s.Threads), {"gpu", "note", noGPU}, s.examineMemory(), s.examineModels(ctx), s.examineLog(), s.examineAddress(),
+	}
+	for _, f := range []struct{ name, dir string }{{"data", s.paths.Data}, {"state", s.paths.State}, {"cache", s.paths.Cache}} {
+		out = append(out, examineFolder(f.name, f.dir))
 	}
 	return out
 }
 
-func (s *settings) examineBackends() []finding {
-	var out []finding
-	for _, name := range gpu.Names() {
-		if name == "auto" {
-			continue
-		}
-		b, err := gpu.Open(name)
-		if err != nil {
-			out = append(out, finding{name, "note", err.Error()})
-			continue
-		}
-		out = append(out, finding{name, "ok", b.Caps().Device})
-		if err := b.Close(); err != nil {
-			out = append(out, finding{name, "bad", err.Error()})
-		}
+// examineSettings says which file was read; wrong settings end a verb before it runs.
+func (s *settings) examineSettings() finding {
+	if _, err := os.Stat(s.configFile); err != nil {
+		return finding{"settings", "ok", "built in, environment and flags; no file " + s.configFile}
 	}
-	return out
+	return finding{"settings", "ok", s.configFile}
+}
+
+// examineCPU names the processor and, in brackets, the variant of the SIMD kernels
+// that runs on it.
+func examineCPU(threads int) finding {
+	b, err := gpu.Open("cpu")
+	if err != nil {
+		return finding{"cpu", "bad", err.Error()}
+	}
+	defer b.Close()
+	return finding{"cpu", "ok", fmt.Sprintf("%s, %d threads; in brackets: the SIMD kernels in use", b.Caps().Device, threads)}
+}
+
+// examineAddress tells whether the address can be listened on now.
+func (s *settings) examineAddress() finding {
+	l, err := net.Listen("tcp", s.Listen)
+	if err != nil {
+		return finding{"address", "note", fmt.Sprintf("%s: %s (a server that runs already?)", s.Listen, plain(err))}
+	}
+	l.Close()
+	return finding{"address", "ok", s.Listen + " is free"}
 }
 
 func (s *settings) examineMemory() finding {
@@ -91,24 +104,29 @@ func (s *settings) examineMemory() finding {
 }
 
 func (s *settings) examineModels(ctx context.Context) finding {
-	found := s.discover(ctx)
-	n := 0
-	for _, f := range found {
+	if err := s.checkNamed(ctx); err != nil {
+		return finding{"models", "bad", err.Error()}
+	}
+	var names []string
+	for _, f := range s.discover(ctx) {
 		if f.Available {
-			n++
+			names = append(names, f.Name)
 		}
 	}
-	if n == 0 {
+	if len(names) == 0 {
 		return finding{"models", "note", "none found; put a .gguf file into " + s.modelsDir()}
 	}
-	return finding{"models", "ok", fmt.Sprintf("%d found (`ganglion list`)", n)}
+	return finding{"models", "ok", fmt.Sprintf("%d found (`ganglion list`), first %s", len(names), names[0])}
 }
 
 func (s *settings) examineLog() finding {
+	if !s.Log {
+		return finding{"log", "note", "no requests are logged (--log=false)"}
+	}
 	if _, err := os.Stat(s.logPath()); errors.Is(err, fs.ErrNotExist) {
 		return finding{"log", "ok", "not begun yet: " + s.logPath()}
 	}
-	log, err := storage.Open(s.logConfig(slog.New(slog.DiscardHandler)))
+	log, err := s.openLog(s.e.logger()) // its warnings are part of the answer
 	if err != nil {
 		return finding{"log", "bad", err.Error()}
 	}
@@ -122,29 +140,28 @@ func (s *settings) examineLog() finding {
 
 // examineFolder checks that a folder, or the nearest one that exists above it, can
 // be written to.
-func examineFolder(dir string) finding {
+func examineFolder(name, dir string) finding {
 	at := dir
 	for {
 		st, err := os.Stat(at)
 		if err == nil && !st.IsDir() {
-			return finding{"folder", "bad", at + " is not a folder"}
+			return finding{name, "bad", at + " is not a folder"}
 		}
 		if err == nil {
 			break
 		}
 		up := filepath.Dir(at)
 		if up == at {
-			return finding{"folder", "bad", dir + ": " + err.Error()}
+			return finding{name, "bad", dir + ": " + err.Error()}
 		}
 		at = up
 	}
 	f, err := os.CreateTemp(at, ".ganglion-*")
 	if err != nil {
-		return finding{"folder", "bad", err.Error()}
+		return finding{name, "bad", err.Error()}
 	}
-	name := f.Name()
-	if err := errors.Join(f.Close(), os.Remove(name)); err != nil {
-		return finding{"folder", "bad", err.Error()}
+	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
+		return finding{name, "bad", err.Error()}
 	}
-	return finding{"folder", "ok", dir}
+	return finding{name, "ok", dir}
 }

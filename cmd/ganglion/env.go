@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 
 	"github.com/schollz/progressbar/v3"
@@ -18,7 +20,7 @@ type env struct {
 	stdinTTY       bool
 	stdoutTTY      bool
 	stderrTTY      bool
-	quiet          bool
+	quiet, verbose bool
 }
 
 func osEnv() *env {
@@ -37,12 +39,32 @@ func osEnv() *env {
 // note prints a line for people, unless --quiet.
 func (e *env) note(format string, args ...any) {
 	if !e.quiet {
-		fmt.Fprintf(e.stderr, format+"\n", args...)
+		fmt.Fprintf(e.stderr, "ganglion: %s\n", line(fmt.Sprintf(format, args...)))
 	}
 }
 
+// logger writes what the packages report: warnings and errors, with --verbose
+// everything. None of it holds text of a request.
+func (e *env) logger() *slog.Logger {
+	level := slog.LevelWarn
+	switch {
+	case e.verbose:
+		level = slog.LevelDebug
+	case e.quiet:
+		level = slog.LevelError
+	}
+	return slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: level}))
+}
+
+// json prints a value as one line of JSON, with text as it is.
+func (e *env) json(v any) error {
+	enc := json.NewEncoder(e.stdout)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
 // progress returns a callback that draws a bar of bytes on a terminal, and a
-// function that ends it. Elsewhere both do nothing.
+// function that ends it. Elsewhere the callback is nil.
 func (e *env) progress(what string) (update func(done, total int64), end func()) {
 	if !e.stderrTTY || e.quiet {
 		return nil, func() {}
@@ -50,7 +72,7 @@ func (e *env) progress(what string) (update func(done, total int64), end func())
 	var bar *progressbar.ProgressBar
 	update = func(done, total int64) {
 		if bar == nil {
-			bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(e.stderr), progressbar.OptionSetDescription(what),
+			bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(e.stderr), progressbar.OptionSetDescription(line(what)),
 				progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
 		}
 		_ = bar.Set64(done) // a bar that cannot be drawn is no error of the work

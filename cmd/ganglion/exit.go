@@ -4,20 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"strings"
+	"unicode"
 
 	"ganglion/appliance"
 	"ganglion/gpu"
 	"ganglion/gpu/engine"
 )
 
-// Exit codes. They are part of the command line's contract (README).
+// Exit codes. They are part of the command line's contract (README and rootLong).
 const (
 	exitOK          = 0
 	exitFailure     = 1   // anything not listed here
 	exitUsage       = 2   // wrong flags, arguments or settings
 	exitModel       = 3   // no model, or a model file that does not load
-	exitUnavailable = 4   // a backend or an address that cannot be had
+	exitUnavailable = 4   // a backend that cannot be had
 	exitMemory      = 5   // not enough memory
 	exitInterrupted = 130 // Ctrl+C or SIGTERM
 )
@@ -38,18 +39,31 @@ func fail(code int, hint string, format string, args ...any) error {
 
 // report prints an error as one line and its hint, and returns the exit code.
 func (e *env) report(ctx context.Context, err error) int {
-	f := classify(err)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return exitInterrupted
 	}
-	fmt.Fprintf(e.stderr, "ganglion: error: %s\n", f.err)
+	f := classify(err)
+	fmt.Fprintf(e.stderr, "ganglion: error: %s\n", line(f.err.Error()))
 	if f.hint != "" {
-		fmt.Fprintf(e.stderr, "ganglion: hint: %s\n", f.hint)
+		fmt.Fprintf(e.stderr, "ganglion: hint: %s\n", line(f.hint))
 	}
 	return f.code
 }
 
-// codes is the one table from an appliance error to exit code.
+// line makes one line of a text that may hold anything, such as a file name or the
+// joined lines of several errors, and keeps what would steer a terminal out of it.
+func line(s string) string {
+	s = strings.ReplaceAll(strings.TrimSpace(s), "\n", "; ")
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
+// codes is the one table from an appliance error to exit code. What is not here is
+// the fault of the request itself.
 var codes = map[appliance.Code]int{
 	appliance.CodeNoModel:     exitModel,
 	appliance.CodeModelFile:   exitModel,
@@ -57,7 +71,7 @@ var codes = map[appliance.Code]int{
 	appliance.CodeCancelled:   exitInterrupted,
 	appliance.CodeInternal:    exitFailure,
 	appliance.CodeShutdown:    exitFailure,
-	appliance.CodeQueueFull:   exitUnavailable,
+	appliance.CodeQueueFull:   exitFailure,
 }
 
 func classify(err error) *failure {
@@ -69,15 +83,13 @@ func classify(err error) *failure {
 	case errors.As(err, &a):
 		code, ok := codes[a.Code]
 		if !ok {
-			code = exitUsage // the request itself is at fault
+			code = exitUsage
 		}
 		return &failure{err: err, code: code}
 	case errors.Is(err, engine.ErrTooLarge):
-		return &failure{err: err, code: exitMemory, hint: "a smaller --context needs less memory"}
+		return &failure{err: err, code: exitMemory, hint: "a smaller --context or fewer --slots need less memory"}
 	case errors.Is(err, gpu.ErrBackend):
-		return &failure{err: err, code: exitUnavailable}
-	case errors.Is(err, fs.ErrNotExist):
-		return &failure{err: err, code: exitModel, hint: "`ganglion list` shows the models found on this machine"}
+		return &failure{err: err, code: exitUnavailable, hint: "`ganglion doctor` shows what this version can compute on"}
 	}
 	return &failure{err: err, code: exitFailure}
 }

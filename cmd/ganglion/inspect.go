@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -14,9 +15,14 @@ import (
 func newInspect(e *env) *cobra.Command {
 	var asJSON, tensors bool
 	c := &cobra.Command{
-		Use:   "inspect FILE",
+		Use:   "inspect [flags] FILE",
 		Short: "Print the metadata and tensors of a model file",
-		Args:  cobra.ExactArgs(1),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fail(exitUsage, "`ganglion list` shows the models found on this machine", "inspect takes one FILE, got %d", len(args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := gguf.Open(args[0])
 			if err != nil {
@@ -35,16 +41,20 @@ func newInspect(e *env) *cobra.Command {
 }
 
 func inspectText(w io.Writer, f *gguf.File, tensors bool) error {
-	fmt.Fprintf(w, "%s: GGUF v%d, %s, %d parts, %s\n\n", f.Path(), f.Version(), f.Architecture(), len(f.Parts()), bytesText(f.Size()))
+	parts := "1 file"
+	if n := len(f.Parts()); n > 1 {
+		parts = fmt.Sprintf("%d files", n)
+	}
+	fmt.Fprintf(w, "%s: GGUF v%d, %s, %s, %s\n\n", line(f.Path()), f.Version(), line(f.Architecture()), parts, bytesText(f.Size()))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, key := range f.Keys() {
 		v, _ := f.Value(key)
-		fmt.Fprintf(t, "%s\t%s\n", key, v)
+		fmt.Fprintf(t, "%s\t%s\n", line(key), line(v.String()))
 	}
 	if tensors {
 		fmt.Fprintln(t)
 		for _, x := range f.Tensors() {
-			fmt.Fprintf(t, "%s\t%s\t%v\t%s\n", x.Name, x.Type, x.Dims, bytesText(x.Bytes))
+			fmt.Fprintf(t, "%s\t%s\t%v\t%s\n", line(x.Name), x.Type, x.Dims, bytesText(x.Bytes))
 		}
 	}
 	return t.Flush()
@@ -58,24 +68,50 @@ func inspectJSON(w io.Writer, f *gguf.File) error {
 		Bytes int64  `json:"bytes"`
 	}
 	out := struct {
-		Path         string            `json:"path"`
-		Version      uint32            `json:"version"`
-		Architecture string            `json:"architecture"`
-		Bytes        int64             `json:"bytes"`
-		Parts        []string          `json:"parts"`
-		Metadata     map[string]string `json:"metadata"`
-		Tensors      []tensorJSON      `json:"tensors"`
-	}{f.Path(), f.Version(), f.Architecture(), f.Size(), f.Parts(), map[string]string{}, nil}
+		Path         string         `json:"path"`
+		Version      uint32         `json:"version"`
+		Architecture string         `json:"architecture"`
+		Bytes        int64          `json:"bytes"`
+		Parts        []string       `json:"parts"`
+		Metadata     map[string]any `json:"metadata"`
+		Tensors      []tensorJSON   `json:"tensors"`
+	}{f.Path(), f.Version(), f.Architecture(), f.Size(), f.Parts(), map[string]any{}, []tensorJSON{}}
 	for _, key := range f.Keys() {
-		v, _ := f.Value(key)
-		out.Metadata[key] = v.String()
+		out.Metadata[key] = metadataJSON(f, key)
 	}
 	for _, t := range f.Tensors() {
 		out.Tensors = append(out.Tensors, tensorJSON{t.Name, t.Type.String(), t.Dims, t.Bytes})
 	}
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
 	return enc.Encode(out)
+}
+
+// metadataJSON is a scalar as what it is, and an array as its beginning in words: a
+// vocabulary would bury the rest. So is a number that JSON has no way to write.
+func metadataJSON(f *gguf.File, key string) any {
+	v, _ := f.Value(key)
+	switch v.Type {
+	case gguf.String:
+		s, _ := f.String(key)
+		return s
+	case gguf.Bool:
+		b, _ := f.Bool(key)
+		return b
+	case gguf.Array:
+		return v.String()
+	case gguf.Float32, gguf.Float64:
+		if x, _ := f.Float(key); !math.IsNaN(x) && !math.IsInf(x, 0) {
+			return x
+		}
+		return v.String()
+	case gguf.Uint8, gguf.Uint16, gguf.Uint32, gguf.Uint64:
+		n, _ := f.Uint(key)
+		return n
+	}
+	n, _ := f.Int(key)
+	return n
 }
 
 // bytesText is a size for people, in binary units.

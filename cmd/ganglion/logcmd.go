@@ -6,10 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
+	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -22,15 +21,21 @@ func newLog(e *env, s *settings) *cobra.Command {
 	var limit int
 	var outcome, text string
 	c := &cobra.Command{
-		Use:   "log [ID]",
+		Use:   "log [flags] [ID]",
 		Short: "List the request log, newest first, or show one request",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  atMostOne("id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := os.Stat(s.logPath()); errors.Is(err, fs.ErrNotExist) {
+			if limit < 1 {
+				return fail(exitUsage, "", "--limit %d is less than 1", limit)
+			}
+			if outcome != "" && !slices.Contains(outcomes, appliance.Outcome(outcome)) {
+				return fail(exitUsage, "", "--outcome %q is none of %v", outcome, outcomes)
+			}
+			if _, err := os.Stat(s.logPath()); errors.Is(err, fs.ErrNotExist) && len(args) == 0 {
 				e.note("no request was logged yet (%s)", s.logPath())
 				return nil
 			}
-			log, err := storage.Open(s.logConfig(slog.New(slog.DiscardHandler)))
+			log, err := s.openLog(e.logger())
 			if err != nil {
 				return err
 			}
@@ -38,7 +43,7 @@ func newLog(e *env, s *settings) *cobra.Command {
 			if len(args) == 1 {
 				return showRecord(cmd.Context(), e, log, args[0])
 			}
-			rows, _, err := log.List(cmd.Context(), appliance.RecordQuery{Limit: limit, Outcome: appliance.Outcome(outcome), Text: text})
+			rows, err := records(cmd.Context(), log, appliance.RecordQuery{Outcome: appliance.Outcome(outcome), Text: text}, limit)
 			if err != nil {
 				return err
 			}
@@ -46,29 +51,51 @@ func newLog(e *env, s *settings) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, one record a line")
-	c.Flags().IntVarP(&limit, "limit", "n", 20, "at most this many")
-	c.Flags().StringVar(&outcome, "outcome", "", "only stop, length, cancelled, error or interrupted")
-	c.Flags().StringVar(&text, "grep", "", "only requests whose prompt or text contains this")
+	c.Flags().IntVarP(&limit, "limit", "n", 20, "at most `N` requests")
+	c.Flags().StringVar(&outcome, "outcome", "", "only requests that ended so: `stop|length|cancelled|error|interrupted`, or open ones")
+	c.Flags().StringVar(&text, "grep", "", "only requests whose prompt or answer contains `TEXT`")
 	s.serveFlags(c)
 	return c
 }
 
+// outcomes are the words that --outcome takes.
+var outcomes = []appliance.Outcome{appliance.OutcomeOpen, appliance.OutcomeStop, appliance.OutcomeLength,
+	appliance.OutcomeCancelled, appliance.OutcomeError, appliance.OutcomeInterrupted}
+
+// records reads pages until there are limit records or no more.
+func records(ctx context.Context, log *storage.Log, q appliance.RecordQuery, limit int) ([]appliance.Record, error) {
+	const page = 500
+	var rows []appliance.Record
+	for len(rows) < limit {
+		q.Limit = min(limit-len(rows), page)
+		more, next, err := log.List(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, more...)
+		if next == "" {
+			break
+		}
+		q.Before = next
+	}
+	return rows, nil
+}
+
 func printRecords(e *env, rows []appliance.Record, asJSON bool) error {
 	if asJSON {
-		enc := json.NewEncoder(e.stdout)
 		for i := range rows {
-			if err := enc.Encode(&rows[i]); err != nil {
+			if err := e.json(&rows[i]); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	table := [][]string{{"TIME", "ID", "OUTCOME", "TOKENS", "MS", "PROMPT"}}
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d+%d tokens\t%.0f ms\t%s\n", r.CreatedAt.Local().Format("2006-01-02 15:04:05"), r.ID, r.Outcome,
-			r.PromptTokens, r.CompletionTokens, r.QueueMS+r.PrefillMS+r.DecodeMS, oneLine(r.Prompt, 50))
+		table = append(table, []string{r.CreatedAt.Local().Format("2006-01-02 15:04:05"), r.ID, string(r.Outcome),
+			fmt.Sprintf("%d+%d", r.PromptTokens, r.CompletionTokens), fmt.Sprintf("%.0f", r.QueueMS+r.PrefillMS+r.DecodeMS), oneLine(r.Prompt, 50)})
 	}
-	return t.Flush()
+	return e.table(table)
 }
 
 // oneLine shortens a text for a table.
@@ -90,5 +117,6 @@ func showRecord(ctx context.Context, e *env, log *storage.Log, id string) error 
 	}
 	enc := json.NewEncoder(e.stdout)
 	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
 	return enc.Encode(r)
 }

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
+	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +20,7 @@ func newLogits(e *env, s *settings) *cobra.Command {
 		Use:   "logits --tokens 1,2,3 --out FILE",
 		Short: "Write the float32 logits after each of the given tokens",
 		Long:  "Writes [tokens][vocabulary] little-endian float32: row i holds the logits after tokens 0 to i.",
-		Args:  cobra.NoArgs,
+		Args:  noArgs("name the ids with --tokens 1,2,3"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if tokens == "" || out == "" {
 				return fail(exitUsage, "for example --tokens 2,818,5279 --out logits.f32", "--tokens and --out are needed")
@@ -32,33 +34,46 @@ func newLogits(e *env, s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return writeLogits(m.Engine, ids, out)
+			if n := m.Info().Context; len(ids) > n {
+				return fail(exitUsage, "raise --context", "%d tokens do not fit the context of %d", len(ids), n)
+			}
+			if out == "-" {
+				return writeLogits(e.stdout, m.Engine, ids)
+			}
+			return writeFile(out, func(w io.Writer) error { return writeLogits(w, m.Engine, ids) })
 		},
 	}
-	c.Flags().StringVar(&tokens, "tokens", "", "token ids, separated by commas")
-	c.Flags().StringVar(&out, "out", "", "file to write")
+	c.Flags().StringVar(&tokens, "tokens", "", "token `IDS`, separated by commas")
+	c.Flags().StringVar(&out, "out", "", "`FILE` to write; - is the standard output")
 	s.modelFlags(c)
 	return c
 }
 
-// writeLogits runs the tokens through a slot and writes every row of logits.
-func writeLogits(m *engine.Engine, ids []int32, path string) (err error) {
+// writeFile makes a file of what write writes; of a failed one nothing is left.
+func writeFile(path string, write func(io.Writer) error) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	w := bufio.NewWriter(f)
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// writeLogits runs the tokens through a slot and writes every row of logits.
+func writeLogits(out io.Writer, m *engine.Engine, ids []int32) error {
+	w := bufio.NewWriter(out)
 	slot, _, ok := m.Acquire(ids)
 	if !ok {
 		return errors.New("no free slot")
 	}
 	defer m.Release(slot)
-	const chunk = 16
-	for from := 0; from < len(ids); from += chunk {
-		var rows []engine.Row
-		for _, id := range ids[from:min(from+chunk, len(ids))] {
-			rows = append(rows, engine.Row{Slot: slot, Token: id, Want: true, Read: ops.Want{Kind: ops.WantRow}})
+	const chunk = 16 // rows of the whole vocabulary that are held at a time
+	for part := range slices.Chunk(ids, chunk) {
+		rows := make([]engine.Row, len(part))
+		for i, id := range part {
+			rows[i] = engine.Row{Slot: slot, Token: id, Want: true, Read: ops.Want{Kind: ops.WantRow}}
 		}
 		heads, err := m.Run(rows)
 		if err != nil {

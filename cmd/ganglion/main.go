@@ -18,6 +18,8 @@ var version = "dev"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal ends the work in order; from then on a second one kills.
+	context.AfterFunc(ctx, stop)
 	code := run(ctx, osEnv(), os.Args[1:])
 	stop()
 	os.Exit(code)

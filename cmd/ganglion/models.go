@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"io/fs"
 	"slices"
 	"sync"
+	"time"
 
 	"ganglion/appliance"
 	"ganglion/gpu"
@@ -22,31 +23,24 @@ type models struct {
 	e       *env
 	s       *settings
 	service *appliance.Service
+	life    context.Context // of the process: loads outlive the requests that ask for them
 
 	mu      sync.Mutex
-	ctx     context.Context // life of the process; loads end with it
 	backend ops.Backend
 }
 
 // start loads the model that the settings name, or the first one found.
 func (m *models) start(ctx context.Context) {
-	m.mu.Lock()
-	m.ctx = ctx
-	m.mu.Unlock()
-	found := m.Found(ctx)
-	i := slices.IndexFunc(found, func(f appliance.Found) bool { return f.Available })
-	if m.s.Model != "" {
-		i = slices.IndexFunc(found, func(f appliance.Found) bool { return f.Source == "flag" })
-		if i < 0 {
-			m.load(appliance.Found{Name: filepath.Base(m.s.Model), Path: m.s.Model, Source: "flag"})
-			return
-		}
-	}
-	if i < 0 {
-		m.e.note("ganglion: no model was found; put a .gguf file into %s or name one with --model", m.s.modelsDir())
+	if f, ok := m.s.named(ctx); ok {
+		m.load(f)
 		return
 	}
-	m.load(found[i])
+	found := m.Found(ctx)
+	if i := slices.IndexFunc(found, func(f appliance.Found) bool { return f.Available }); i >= 0 {
+		m.load(found[i])
+		return
+	}
+	m.e.note("no model was found; put a .gguf file into %s or name one with --model", m.s.modelsDir())
 }
 
 // Found lists the models of this machine.
@@ -64,12 +58,10 @@ func (m *models) Load(ctx context.Context, id string) error {
 }
 
 func (m *models) load(f appliance.Found) {
-	m.mu.Lock()
-	ctx := m.ctx
-	m.mu.Unlock()
 	update, end := m.e.progress("loading " + f.Name)
-	m.service.Load(ctx, func(ctx context.Context, progress func(done, total int64)) (appliance.Model, error) {
+	m.service.Load(m.life, func(ctx context.Context, progress func(done, total int64)) (appliance.Model, error) {
 		defer end()
+		began := time.Now()
 		b, err := m.open()
 		if err != nil {
 			return nil, err
@@ -89,6 +81,8 @@ func (m *models) load(f appliance.Found) {
 		if err != nil {
 			return nil, err
 		}
+		info := loaded.Info()
+		m.e.note("loaded %s in %.1f s: %s, %s numerics, %d slots of %d tokens", info.Name, time.Since(began).Seconds(), info.Device, info.Numerics, info.Slots, info.Context)
 		return appliance.FromEngine(loaded), nil
 	}, f.Name)
 }
@@ -135,7 +129,7 @@ func (s *settings) engine(b ops.Backend) engine.Config {
 
 // open loads the model for a verb that runs in this process.
 func (s *settings) open(ctx context.Context, slots int) (*closingEngine, error) {
-	path, offset, size, err := s.modelFile(ctx)
+	f, err := s.modelFile(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +138,11 @@ func (s *settings) open(ctx context.Context, slots int) (*closingEngine, error) 
 		return nil, err
 	}
 	c := s.engine(b)
-	c.Path, c.Offset, c.Size, c.Slots = path, offset, size, slots
-	update, end := s.e.progress("loading " + filepath.Base(path))
+	c.Path, c.Slots = f.Path, slots
+	if c.Offset, c.Size, err = s.place(f); err != nil {
+		return nil, errors.Join(modelError(err), b.Close())
+	}
+	update, end := s.e.progress("loading " + f.Name)
 	c.Progress = update
 	m, err := engine.Open(ctx, c)
 	end()
@@ -176,34 +173,57 @@ func (m closingModel) Close() error { return m.engine.Close() }
 func (c *closingEngine) Close() error { return errors.Join(c.Engine.Close(), c.backend.Close()) }
 
 // modelFile is the file that --model names, the embedded one, or the first found.
-func (s *settings) modelFile(ctx context.Context) (path string, offset, size int64, err error) {
-	if s.Model != "" {
-		return s.Model, 0, 0, nil
+func (s *settings) modelFile(ctx context.Context) (appliance.Found, error) {
+	if f, ok := s.named(ctx); ok {
+		return f, nil
 	}
 	for _, f := range s.discover(ctx) {
 		if f.Available {
-			s.e.note("ganglion: using %s (%s)", f.Path, f.Source)
-			offset, size, err := s.place(f)
-			return f.Path, offset, size, err
+			s.e.note("using %s (%s)", f.Path, f.Source)
+			return f, nil
 		}
 	}
-	return "", 0, 0, fail(exitModel, "name a file with --model, or put one into "+s.modelsDir(), "no model was found on this machine")
+	return appliance.Found{}, fail(exitModel, "name a file with --model, or put one into "+s.modelsDir(), "no model was found on this machine")
+}
+
+// openFile opens a found model's file alone. The caller closes it.
+func (s *settings) openFile(f appliance.Found) (*gguf.File, error) {
+	offset, size, err := s.place(f)
+	if err != nil {
+		return nil, modelError(err)
+	}
+	var file *gguf.File
+	if size > 0 {
+		file, err = gguf.OpenAt(f.Path, offset, size)
+	} else {
+		file, err = gguf.Open(f.Path)
+	}
+	return file, modelError(err)
+}
+
+// checkNamed opens the file that --model names and closes it: what somebody named by
+// hand and is no model file is told at once, not by a server that never gets ready.
+func (s *settings) checkNamed(ctx context.Context) error {
+	f, ok := s.named(ctx)
+	if !ok {
+		return nil
+	}
+	file, err := s.openFile(f)
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 // vocabulary opens the tokenizer of the model file alone.
-func (s *settings) vocabulary() (*tokenizer.Tokenizer, error) {
-	path, offset, size, err := s.modelFile(context.Background())
+func (s *settings) vocabulary(ctx context.Context) (*tokenizer.Tokenizer, error) {
+	found, err := s.modelFile(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var f *gguf.File
-	if size > 0 {
-		f, err = gguf.OpenAt(path, offset, size)
-	} else {
-		f, err = gguf.Open(path)
-	}
+	f, err := s.openFile(found)
 	if err != nil {
-		return nil, modelError(err)
+		return nil, err
 	}
 	v, err := tokenizer.New(f)
 	if err != nil {
@@ -212,11 +232,15 @@ func (s *settings) vocabulary() (*tokenizer.Tokenizer, error) {
 	return v, f.Close()
 }
 
-// modelError marks an error as one of the model file.
+// modelError marks an error as one of the model file, unless it has a kind already.
 func modelError(err error) error {
 	var f *failure
 	if err == nil || errors.As(err, &f) || errors.Is(err, engine.ErrTooLarge) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return &failure{err: fmt.Errorf("%w", err), code: exitModel}
+	hint := "`ganglion inspect FILE` shows what a model file holds"
+	if errors.Is(err, fs.ErrNotExist) {
+		hint = "`ganglion list` shows the models found on this machine"
+	}
+	return &failure{err: fmt.Errorf("%w", err), code: exitModel, hint: hint}
 }

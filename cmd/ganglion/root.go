@@ -4,13 +4,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
+const rootLong = `Runs a language model on this machine and serves it through a completion API
+and a page. Without a verb it serves and opens the page in the browser.
+
+Exit codes: 0 done, 1 failed, 2 wrong flags, arguments or settings, 3 no model or
+a model file that does not load, 4 a backend that cannot be had, 5 not enough
+memory, 130 interrupted.`
+
 // newRoot is the command line: the verbs, and the desktop mode when there is none.
 func newRoot(e *env) *cobra.Command {
+	cobra.MousetrapHelpText = "" // on Windows a double-click shall start the desktop mode, not a lecture
 	s := &settings{e: e}
 	root := &cobra.Command{
 		Use:           "ganglion",
 		Short:         "Run a language model on this machine",
-		Long:          "Runs a language model on this machine and serves it through a completion API and a page.\nWithout a verb it opens the page in the browser.",
+		Long:          rootLong,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(c *cobra.Command, args []string) error {
@@ -19,12 +27,8 @@ func newRoot(e *env) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := s.load(cmd); err != nil {
-				return err
-			}
-			return desktop(cmd.Context(), e, s)
-		},
+		PreRunE: func(c *cobra.Command, _ []string) error { return s.load(c) },
+		RunE:    func(c *cobra.Command, _ []string) error { return desktop(c.Context(), e, s) },
 	}
 	root.SetIn(e.stdin)
 	root.SetOut(e.stdout)
@@ -33,29 +37,36 @@ func newRoot(e *env) *cobra.Command {
 		return fail(exitUsage, "`"+c.CommandPath()+" --help` lists the flags", "%v", err)
 	})
 	root.PersistentFlags().BoolVarP(&e.quiet, "quiet", "q", false, "print nothing but results and errors")
+	root.PersistentFlags().BoolVarP(&e.verbose, "verbose", "v", false, "print a line for each request too: route, status and time, never its text")
+	root.MarkFlagsMutuallyExclusive("quiet", "verbose")
 	s.serveFlags(root)
-	verbs := []*cobra.Command{
+	for _, v := range []*cobra.Command{
 		newServe(e, s), newRun(e, s), newTokenize(e, s), newDetokenize(e, s), newLogits(e, s), newInspect(e), newBench(e, s),
 		newList(e, s), newLog(e, s), newDoctor(e, s), newConfig(e, s), newPaths(e, s), newBundle(e, s), newVersion(e),
-	}
-	for _, v := range verbs {
-		v.PreRunE = usageArgs(v, s)
+	} {
+		v.PreRunE = func(c *cobra.Command, _ []string) error { return s.load(c) }
+		v.DisableFlagsInUseLine = true
 		root.AddCommand(v)
 	}
 	return root
 }
 
-// usageArgs makes wrong arguments a usage error and resolves the settings first.
-func usageArgs(v *cobra.Command, s *settings) func(*cobra.Command, []string) error {
-	args := v.Args
-	v.Args = func(c *cobra.Command, given []string) error {
-		if args == nil {
-			return nil
-		}
-		if err := args(c, given); err != nil {
-			return fail(exitUsage, "`"+c.CommandPath()+" --help` shows how", "%v", err)
+// noArgs refuses arguments; hint says what was perhaps meant.
+func noArgs(hint string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return fail(exitUsage, hint, "%s takes no arguments, got %q", c.Name(), args[0])
 		}
 		return nil
 	}
-	return func(c *cobra.Command, _ []string) error { return s.load(c) }
+}
+
+// atMostOne refuses a second argument, which most often is a text without quotes.
+func atMostOne(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return fail(exitUsage, "put quotes around it", "%s takes one %s, got %d arguments", c.Name(), what, len(args))
+		}
+		return nil
+	}
 }

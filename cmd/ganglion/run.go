@@ -3,9 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -25,9 +26,9 @@ type generation struct {
 func newRun(e *env, s *settings) *cobra.Command {
 	var g generation
 	c := &cobra.Command{
-		Use:   "run [PROMPT]",
+		Use:   "run [flags] [PROMPT]",
 		Short: "Complete one prompt (argument or stdin) on the terminal",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  atMostOne("prompt"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prompt, err := e.argOrStdin(args)
 			if err != nil {
@@ -38,15 +39,16 @@ func newRun(e *env, s *settings) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.Int64VarP(&g.maxTokens, "max-completion-tokens", "n", 0, "most tokens to generate")
-	f.Float64Var(&g.temperature, "temperature", 0, "sampling temperature; 0 is greedy")
-	f.Float64Var(&g.topP, "top-p", 0, "nucleus sampling threshold")
-	f.Float64Var(&g.minP, "min-p", 0, "least probability relative to the best token")
-	f.Int64Var(&g.topK, "top-k", 0, "number of tokens to choose from; 0 is off")
-	f.Int64Var(&g.seed, "seed", 0, "seed of the draws")
-	f.StringArrayVar(&g.stop, "stop", nil, "text that ends the completion; may be given several times")
-	f.Float64Var(&g.presence, "presence-penalty", 0, "penalty on tokens already generated")
-	f.Float64Var(&g.frequency, "frequency-penalty", 0, "penalty per time a token was generated")
+	f.SortFlags = false
+	f.Int64VarP(&g.maxTokens, "max-completion-tokens", "n", 0, "generate at most `N` tokens (default: the setting max-tokens, 512)")
+	f.Float64Var(&g.temperature, "temperature", 0, "sampling temperature `T`; 0 is greedy (default: the model file's, else 1)")
+	f.Float64Var(&g.topP, "top-p", 0, "nucleus sampling threshold `P` (default: the model file's, else 1)")
+	f.Float64Var(&g.minP, "min-p", 0, "least probability `P` relative to the best token (default: the model file's, else 0)")
+	f.Int64Var(&g.topK, "top-k", 0, "choose from the best `N` tokens; 0 is off (default: the model file's, else 0)")
+	f.Int64Var(&g.seed, "seed", 0, "seed `N` of the draws (default: a random one)")
+	f.StringArrayVar(&g.stop, "stop", nil, "`TEXT` that ends the completion; may be repeated")
+	f.Float64Var(&g.presence, "presence-penalty", 0, "penalty `X` on tokens already generated, -2 to 2")
+	f.Float64Var(&g.frequency, "frequency-penalty", 0, "penalty `X` for each time a token was generated, -2 to 2")
 	f.BoolVar(&g.showStats, "stats", false, "print counts and speed to stderr")
 	s.modelFlags(c)
 	return c
@@ -79,9 +81,9 @@ func complete(ctx context.Context, e *env, s *settings, r *appliance.Request, st
 	if err != nil {
 		return err
 	}
-	service, err := appliance.NewService(s.service(nil))
+	service, err := appliance.NewService(s.service(nil, e.logger()))
 	if err != nil {
-		return errors.Join(err, m.Close())
+		return errors.Join(usage(err), m.Close())
 	}
 	defer service.Close(context.WithoutCancel(ctx))
 	service.Use(m.model())
@@ -90,20 +92,8 @@ func complete(ctx context.Context, e *env, s *settings, r *appliance.Request, st
 		return err
 	}
 	defer run.Close()
-	for {
-		chunk, err := run.Next(ctx)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		if _, err := io.WriteString(e.stdout, chunk.Text); err != nil {
-			return err
-		}
-	}
-	if e.stdoutTTY {
-		fmt.Fprintln(e.stdout)
+	if err := e.stream(ctx, run); err != nil {
+		return err
 	}
 	if stats {
 		res := run.Result()
@@ -111,4 +101,37 @@ func complete(ctx context.Context, e *env, s *settings, r *appliance.Request, st
 			float64(res.Usage.CompletionTokens)/max(res.Timings.Decode.Seconds(), 1e-9), res.Seed)
 	}
 	return nil
+}
+
+// stream writes the text as it comes. A terminal gets no control characters that a
+// model made up: they could change its title, its colours or its clipboard.
+func (e *env) stream(ctx context.Context, run *appliance.Completion) error {
+	for {
+		chunk, err := run.Next(ctx)
+		if e.stdoutTTY {
+			chunk.Text = visible(chunk.Text)
+			if err != nil {
+				chunk.Text += "\n"
+			}
+		}
+		if _, err := io.WriteString(e.stdout, chunk.Text); err != nil {
+			return err
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// visible replaces control characters but line breaks and tabs.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 }

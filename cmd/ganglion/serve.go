@@ -3,33 +3,43 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"strings"
+	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"ganglion/appliance"
+	"ganglion/gpu"
 	"ganglion/storage"
 	"ganglion/web"
 	"ganglion/web/api"
 	"ganglion/web/ui"
 )
 
+const serveLong = `Serves the completion API and the page until it is interrupted.
+
+A model file named with --model that is not there or is no model file is an error
+(exit code 3). Everything else about a model is found out while the server runs:
+until a model is loaded completions answer 503, and a model that does not load
+leaves the one that serves in place. A port that is taken is replaced by the next
+free one, unless --listen named it.`
+
 func newServe(e *env, s *settings) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "serve",
+		Use:   "serve [flags]",
 		Short: "Serve the completion API and the page",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := s.load(cmd); err != nil {
+		Long:  serveLong,
+		Args:  noArgs("name the model with --model FILE"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := s.checkNamed(c.Context()); err != nil {
 				return err
 			}
-			return serve(cmd.Context(), e, s, nil)
+			return serve(c.Context(), e, s, nil)
 		},
 	}
 	s.serveFlags(c)
@@ -43,13 +53,15 @@ type house struct {
 	log     *storage.Log // nil when logging is off
 	service *appliance.Service
 	models  *models
+	metrics *web.Metrics
+	cpu     api.Device
 	logger  *slog.Logger
 }
 
 // serve runs until ctx is done. In desktop mode in is the instance to announce; it
 // is nil otherwise.
 func serve(ctx context.Context, e *env, s *settings, in *instance) error {
-	listener, err := s.listen(in != nil)
+	listener, err := s.listen()
 	if err != nil {
 		return err
 	}
@@ -64,7 +76,7 @@ func serve(ctx context.Context, e *env, s *settings, in *instance) error {
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	e.note("ganglion %s: listening on %s", version, address)
+	e.note("%s listening on %s", version, address)
 	if in != nil {
 		in.URL = address
 		h.announce(ctx, in)
@@ -84,10 +96,10 @@ func serve(ctx context.Context, e *env, s *settings, in *instance) error {
 // announce opens the page in the browser and leaves the note for a second start.
 func (h *house) announce(ctx context.Context, in *instance) {
 	if err := in.save(); err != nil {
-		h.e.note("ganglion: a second start will not find this one: %v", err)
+		h.e.note("a second start will not find this one: %v", err)
 	}
 	if err := h.e.openBrowser(ctx, in.page()); err != nil {
-		h.e.note("ganglion: no browser could be opened (%v); open %s yourself", err, in.page())
+		h.e.note("no browser could be opened (%v); open %s yourself", err, in.page())
 	}
 }
 
@@ -103,24 +115,27 @@ func shutdown(ctx context.Context, server *http.Server) error {
 }
 
 func openHouse(ctx context.Context, e *env, s *settings) (*house, error) {
-	h := &house{e: e, s: s, logger: slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
-	var recorder appliance.Recorder
+	h := &house{e: e, s: s, logger: e.logger(), metrics: web.NewMetrics(), cpu: cpuDevice()}
+	var recorder appliance.Recorder = noLog{}
+	var err error
 	if s.Log {
-		var err error
-		if h.log, err = storage.Open(s.logConfig(h.logger)); err != nil {
+		if h.log, err = s.openLog(h.logger); err != nil {
 			return nil, err
 		}
 		recorder = h.log
 	}
-	metrics := web.NewMetrics()
-	s.metrics = metrics
-	var err error
-	if h.service, err = appliance.NewService(s.service(metrics.Recorder(recorder))); err != nil {
+	if h.service, err = appliance.NewService(s.service(h.metrics.Recorder(recorder), h.logger)); err != nil {
 		return nil, errors.Join(usage(err), h.close())
 	}
-	h.models = &models{e: e, s: s, service: h.service}
+	h.models = &models{e: e, s: s, service: h.service, life: ctx}
 	return h, nil
 }
+
+// noLog is the recorder where no log is kept; the metrics count all the same.
+type noLog struct{}
+
+func (noLog) Begin(context.Context, *appliance.Record) {}
+func (noLog) End(*appliance.Record)                    {}
 
 // close ends everything in the reverse order of openHouse.
 func (h *house) close() error {
@@ -141,9 +156,9 @@ func (h *house) close() error {
 
 func (h *house) server(address string, in *instance) (*http.Server, error) {
 	c := web.Config{
-		Completer: completer{h.service}, Status: h.service.Status,
+		Completer: web.FromService(h.service), Status: h.service.Status,
 		Vocabulary: h.service.Vocabulary,
-		Models:     h.models, ModelsDir: h.s.modelsDir(), Metrics: h.s.metrics,
+		Models:     h.models, ModelsDir: h.s.modelsDir(), Metrics: h.metrics,
 		Devices: h.devices, Notes: h.notes, UI: ui.Files, Version: version, NewID: appliance.NewID,
 		Listen: address, Key: h.s.Key, AllowedHosts: h.s.AllowedHosts, AllowedOrigins: h.s.AllowedOrigins, Logger: h.logger,
 	}
@@ -169,23 +184,43 @@ func (b browsed) Status() api.LogStatus {
 	return api.LogStatus{State: st.State, Dropped: st.Dropped, Path: st.Path}
 }
 
-// devices lists what the engine could run on.
-func (h *house) devices() []api.Device {
+// cpuDevice is the processor as the page shows it.
+func cpuDevice() api.Device {
 	d := api.Device{Name: "CPU", Backend: "cpu", State: "available"}
-	if m := h.service.Status().Model; m != nil {
-		d.Name, d.Backend, d.State = m.Device, m.Backend, "in use"
+	b, err := gpu.Open("cpu")
+	if err != nil {
+		d.State = err.Error()
+		return d
 	}
-	return []api.Device{d}
+	defer b.Close()
+	d.Name = b.Caps().Device
+	return d
 }
 
-// notes are the plain sentences of the page.
-func (h *house) notes() []string {
-	return []string{"No GPU backend is built into this version: Ganglion runs on the CPU."}
+// devices lists what the engine could run on, and first what it runs on.
+func (h *house) devices() []api.Device {
+	m := h.service.Status().Model
+	switch {
+	case m == nil:
+		return []api.Device{h.cpu}
+	case m.Backend == h.cpu.Backend:
+		return []api.Device{{Name: m.Device, Backend: m.Backend, State: "in use"}}
+	}
+	return []api.Device{{Name: m.Device, Backend: m.Backend, State: "in use"}, h.cpu}
 }
+
+// noGPU is the plain sentence for who wonders about a graphics card.
+const noGPU = "No GPU backend is built into this version: Ganglion computes on the CPU."
+
+// notes are the plain sentences of the page.
+func (h *house) notes() []string { return []string{noGPU} }
+
+// nearbyPorts is how many ports after a taken one are tried before any free one.
+const nearbyPorts = 20
 
 // listen opens the address. A port that is taken is replaced by the next free one
 // when nobody named it; a port named by hand is an error.
-func (s *settings) listen(desktop bool) (net.Listener, error) {
+func (s *settings) listen() (net.Listener, error) {
 	l, err := net.Listen("tcp", s.Listen)
 	if err == nil {
 		return l, nil
@@ -194,16 +229,23 @@ func (s *settings) listen(desktop bool) (net.Listener, error) {
 	if splitErr != nil {
 		return nil, fail(exitUsage, "for example --listen 127.0.0.1:8080", "--listen %q is not HOST:PORT", s.Listen)
 	}
+	reason := plain(err)
 	if s.given("listen") {
-		return nil, fail(exitFailure, listenHint(err, port), "cannot listen on %s: %s", s.Listen, plain(err))
+		return nil, fail(exitFailure, listenHint(err), "cannot listen on %s: %s", s.Listen, reason)
 	}
-	if !desktop {
-		s.e.note("ganglion: %s: %s; taking a free port instead", s.Listen, plain(err))
+	n, _ := strconv.Atoi(port) // the settings were checked: it is a number
+	for i := 1; i <= nearbyPorts && n+i < 1<<16; i++ {
+		if l, err = net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(n+i))); err == nil {
+			break
+		}
 	}
-	l, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
-		return nil, fail(exitUnavailable, "", "cannot listen on %s: %s", host, plain(err))
+		l, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
 	}
+	if err != nil {
+		return nil, fail(exitFailure, "", "cannot listen on %s: %s", host, plain(err))
+	}
+	s.e.note("%s cannot be had (%s); using %s instead", s.Listen, reason, l.Addr())
 	return l, nil
 }
 
@@ -216,19 +258,20 @@ func plain(err error) string {
 	return err.Error()
 }
 
-func listenHint(err error, port string) string {
+func listenHint(err error) string {
 	switch {
-	case strings.Contains(err.Error(), "address already in use"):
-		return "another program has port " + port + "; choose another one, or port 0 for any free one"
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "another program has this port; choose another one, or port 0 for any free one"
 	case errors.Is(err, os.ErrPermission):
 		return "ports below 1024 need special rights; choose a higher one"
 	}
 	return ""
 }
 
+// usage marks an error as one of the settings.
 func usage(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &failure{err: fmt.Errorf("%w", err), code: exitUsage}
+	return &failure{err: err, code: exitUsage}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"ganglion/appliance"
+	"ganglion/gpu"
 	"ganglion/storage"
-	"ganglion/web"
 )
 
 // settings are the resolved settings of one command line and what follows from
@@ -26,7 +26,6 @@ type settings struct {
 	resolved   []appliance.Resolved
 	paths      appliance.Paths
 	configFile string
-	metrics    *web.Metrics
 }
 
 // modelSettings are the flags of every verb that loads a model.
@@ -43,12 +42,13 @@ func (s *settings) serveFlags(c *cobra.Command) {
 }
 
 func (s *settings) addFlags(fs *pflag.FlagSet, wanted func(flag string) bool) {
-	fs.StringVar(&s.configFile, "config", "", "TOML file of settings (default: "+"`ganglion paths`"+")")
+	fs.SortFlags = false
+	fs.StringVar(&s.configFile, "config", "", "`FILE` of settings in TOML; without it the one that \"ganglion paths\" shows, if it is there")
 	for _, row := range appliance.SettingTable() {
 		if row.Flag == "" || !wanted(row.Flag) || fs.Lookup(row.Flag) != nil {
 			continue
 		}
-		f := fs.VarPF(&given{name: row.Name}, row.Flag, "", row.Doc)
+		f := fs.VarPF(&given{name: row.Name, kind: placeholder(row)}, row.Flag, "", row.Doc)
 		f.DefValue = row.Default
 		if row.IsBool {
 			f.NoOptDefVal = "true"
@@ -56,14 +56,31 @@ func (s *settings) addFlags(fs *pflag.FlagSet, wanted func(flag string) bool) {
 	}
 }
 
+// placeholders stand for the value of a flag in the help; numbers are N.
+var placeholders = map[string]string{
+	"model": "FILE", "model-dir": "DIR", "data": "DIR", "listen": "HOST:PORT", "key-file": "FILE",
+	"allow-host": "NAME", "allow-origin": "ORIGIN", "backend": strings.Join(gpu.Names(), "|"), "numerics": "fast|exact", "kv": "f16|f32",
+	"log-max-age": "TIME", "log-max-bytes": "SIZE",
+}
+
+func placeholder(row appliance.Setting) string {
+	if row.IsBool {
+		return "bool" // the help prints no placeholder then
+	}
+	if p := placeholders[row.Flag]; p != "" {
+		return p
+	}
+	return "N"
+}
+
 // given is a flag's raw values; the appliance parses them.
 type given struct {
-	name   string
-	values []string
+	name, kind string
+	values     []string
 }
 
 func (g *given) String() string     { return strings.Join(g.values, ",") }
-func (g *given) Type() string       { return "value" }
+func (g *given) Type() string       { return g.kind }
 func (g *given) Set(v string) error { g.values = append(g.values, v); return nil }
 
 // load resolves flags, environment and file into settings.
@@ -75,7 +92,11 @@ func (s *settings) load(c *cobra.Command) error {
 		}
 	})
 	uid := os.Getuid()
-	s.paths = appliance.FindPaths(runtime.GOOS, s.e.getenv, filepath.Dir(s.e.executable), uid)
+	dir := ""
+	if s.e.executable != "" {
+		dir = filepath.Dir(s.e.executable)
+	}
+	s.paths = appliance.FindPaths(runtime.GOOS, s.e.getenv, dir, uid)
 	file := s.paths.ConfigFile()
 	if s.configFile == "" {
 		s.configFile = s.e.getenv("GANGLION_CONFIG")
@@ -83,12 +104,14 @@ func (s *settings) load(c *cobra.Command) error {
 	if s.configFile != "" {
 		file = s.configFile
 		if _, err := os.Stat(file); err != nil {
-			return fail(exitUsage, "", "--config: %v", err)
+			return fail(exitUsage, "", "the settings file: %v", err)
 		}
 	}
+	s.configFile = file
 	loaded, resolved, err := appliance.LoadSettings(file, s.e.getenv, flags)
 	if err != nil {
-		return fail(exitUsage, "`ganglion config` shows every setting", "%v", err)
+		text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "appliance: "), "settings: ")
+		return fail(exitUsage, "`"+c.CommandPath()+" --help` lists the settings", "%s", text)
 	}
 	s.Settings, s.resolved = *loaded, resolved
 	if s.Data != "" {
@@ -106,6 +129,18 @@ func (s *settings) given(name string) bool {
 func (s *settings) modelsDir() string { return filepath.Join(s.paths.Data, "models") }
 
 func (s *settings) logPath() string { return filepath.Join(s.paths.State, "ganglion.db") }
+
+// named finds the model that --model names, whatever it is.
+func (s *settings) named(ctx context.Context) (appliance.Found, bool) {
+	if s.Model == "" {
+		return appliance.Found{}, false
+	}
+	found := appliance.Discover(ctx, appliance.DiscoverOptions{Flag: s.Model, GOOS: runtime.GOOS})
+	if len(found) == 0 { // it is there in no form: let opening it say why
+		return appliance.Found{Name: filepath.Base(s.Model), Path: s.Model, Source: "flag"}, true
+	}
+	return found[0], true
+}
 
 // discover lists the models of this machine in the order of preference.
 func (s *settings) discover(ctx context.Context) []appliance.Found {
@@ -132,15 +167,36 @@ func (s *settings) place(f appliance.Found) (offset, size int64, err error) {
 	return offset, size, err
 }
 
-// logConfig is the request log that the settings describe.
+// logConfig is the request log that the settings describe. Where they say 0 for no
+// limit, the log says less than 0.
 func (s *settings) logConfig(logger *slog.Logger) storage.Config {
-	return storage.Config{Path: s.logPath(), Logger: logger, NoText: !s.LogText, MaxAge: s.LogMaxAge, MaxBytes: s.LogMaxBytes}
+	c := storage.Config{Path: s.logPath(), Logger: logger, NoText: !s.LogText, MaxAge: s.LogMaxAge, MaxBytes: s.LogMaxBytes}
+	if c.MaxAge == 0 {
+		c.MaxAge = -1
+	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = -1
+	}
+	return c
+}
+
+// openLog opens the request log that the settings describe.
+func (s *settings) openLog(logger *slog.Logger) (*storage.Log, error) {
+	c := s.logConfig(logger)
+	if err := c.Validate(); err != nil {
+		return nil, &failure{err: err, code: exitUsage, hint: "--log-max-bytes takes sizes from 1MiB, or 0 for no limit"}
+	}
+	l, err := storage.Open(c)
+	if err != nil {
+		return nil, &failure{err: err, code: exitFailure, hint: "--data names another folder, --log=false keeps no log"}
+	}
+	return l, nil
 }
 
 // service is the service that the settings describe.
-func (s *settings) service(r appliance.Recorder) appliance.Config {
+func (s *settings) service(r appliance.Recorder, logger *slog.Logger) appliance.Config {
 	return appliance.Config{
-		Recorder: r, QueueMax: s.Queue, DefaultMaxTokens: s.DefaultMaxTokens, PlainSpecial: !s.ParseSpecial,
+		Recorder: r, Logger: logger, QueueMax: s.Queue, DefaultMaxTokens: s.DefaultMaxTokens, PlainSpecial: !s.ParseSpecial,
 		Temperature: s.Temperature, TopP: s.TopP, MinP: s.MinP, TopK: s.TopK,
 	}
 }

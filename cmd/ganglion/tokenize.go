@@ -1,11 +1,13 @@
 package main
 
 import (
-	"encoding/json"
+	"bufio"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -15,20 +17,20 @@ import (
 func newTokenize(e *env, s *settings) *cobra.Command {
 	var asJSON, plain, noBOS bool
 	c := &cobra.Command{
-		Use:   "tokenize [TEXT]",
+		Use:   "tokenize [flags] [TEXT]",
 		Short: "Print the tokens of a text (argument or stdin), one a line",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  atMostOne("text"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := e.argOrStdin(args)
 			if err != nil {
 				return err
 			}
-			v, err := s.vocabulary()
+			v, err := s.vocabulary(cmd.Context())
 			if err != nil {
 				return err
 			}
 			ids := v.Encode(text, tokenizer.EncodeOptions{AddSpecial: !noBOS, ParseSpecial: !plain})
-			return printTokens(e.stdout, v, ids, asJSON)
+			return e.printTokens(v, ids, asJSON)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array of {id, text}")
@@ -38,7 +40,7 @@ func newTokenize(e *env, s *settings) *cobra.Command {
 	return c
 }
 
-func printTokens(w io.Writer, v *tokenizer.Tokenizer, ids []int32, asJSON bool) error {
+func (e *env) printTokens(v *tokenizer.Tokenizer, ids []int32, asJSON bool) error {
 	type token struct {
 		ID   int32  `json:"id"`
 		Text string `json:"text"`
@@ -46,22 +48,24 @@ func printTokens(w io.Writer, v *tokenizer.Tokenizer, ids []int32, asJSON bool) 
 	list := make([]token, len(ids))
 	for i, id := range ids {
 		list[i] = token{id, string(v.AppendPiece(nil, id, true))}
-	}
-	if asJSON {
-		return json.NewEncoder(w).Encode(list)
-	}
-	for _, t := range list {
-		if _, err := fmt.Fprintf(w, "%d\t%s\n", t.ID, strconv.Quote(t.Text)); err != nil {
-			return err
+		if asJSON && !utf8.ValidString(list[i].Text) {
+			list[i].Text = v.Text(id) // JSON has no bytes: the token goes by its name in the file
 		}
 	}
-	return nil
+	if asJSON {
+		return e.json(list)
+	}
+	w := bufio.NewWriter(e.stdout)
+	for _, t := range list {
+		fmt.Fprintf(w, "%d\t%s\n", t.ID, strconv.Quote(t.Text)) // Flush tells a failure
+	}
+	return w.Flush()
 }
 
 func newDetokenize(e *env, s *settings) *cobra.Command {
 	var special bool
 	c := &cobra.Command{
-		Use:   "detokenize [ID…]",
+		Use:   "detokenize [flags] [ID…]",
 		Short: "Print the text of token ids (arguments or stdin)",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text := strings.Join(args, " ")
@@ -72,7 +76,7 @@ func newDetokenize(e *env, s *settings) *cobra.Command {
 				}
 				text = in
 			}
-			v, err := s.vocabulary()
+			v, err := s.vocabulary(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -91,7 +95,7 @@ func newDetokenize(e *env, s *settings) *cobra.Command {
 
 // parseTokens reads ids separated by commas or white space.
 func parseTokens(text string, vocab int) ([]int32, error) {
-	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' || r == '\r' })
+	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	ids := make([]int32, len(words))
 	for i, w := range words {
 		n, err := strconv.ParseInt(w, 10, 32)
@@ -99,6 +103,9 @@ func parseTokens(text string, vocab int) ([]int32, error) {
 			return nil, fail(exitUsage, "", "token %q is not an id of the vocabulary (0 to %d)", w, vocab-1)
 		}
 		ids[i] = int32(n)
+	}
+	if len(ids) == 0 {
+		return nil, fail(exitUsage, "for example 2,818,5279", "no token ids")
 	}
 	return ids, nil
 }
