@@ -117,6 +117,7 @@ func TestStopIsLinear(t *testing.T) {
 func FuzzStop(f *testing.F) {
 	f.Add("eight nine\x00ten", " six seven eight nine ten", "\x03\x08")
 	f.Add("abab\x00ba", "aababab", "\x01\x02\x03")
+	f.Add("é\x00\xff", "caf\u00e9", "\x04")
 	f.Add("<START>", "log:\n<ST<START>", "\x05\x07")
 	f.Fuzz(func(t *testing.T, stops, text, at string) {
 		if len(text) > 200 || len(stops) > 200 {
