@@ -41,12 +41,12 @@ func (b *logBook) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// testConfig is a log in a new folder. Its rows never grow old unless the test says so.
+// testConfig is a log in a new folder.
 func testConfig(t testing.TB) Config {
 	t.Helper()
 	return Config{
 		Path: filepath.Join(t.TempDir(), "data", "ganglion.db"), Logger: new(logBook).logger(),
-		MaxAge: -1, BeginWait: 20 * time.Second,
+		BeginWait: 20 * time.Second,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 )
 
 // TestMain runs the test binary as the program under test where a test starts it so.
@@ -20,7 +21,7 @@ func TestMain(m *testing.M) {
 // writeForEver writes records, one open and one closed in turn, and prints the id of
 // each whose Begin has returned, until it is killed.
 func writeForEver(path string) {
-	l, err := Open(Config{Path: path, MaxAge: -1})
+	l, err := Open(Config{Path: path, BeginWait: time.Minute})
 	if err != nil {
 		fmt.Println("error", err)
 		os.Exit(1)

@@ -60,7 +60,7 @@ func TestRetentionBySize(t *testing.T) {
 	cfg.MaxBytes = limit
 	l := open(t, cfg)
 	most := int64(0)
-	const n = 2000
+	const n = 1200
 	for i := range n {
 		r := ended(fmt.Sprintf("r%04d", i))
 		r.Body = make([]byte, 100+(i*7919)%30000)

@@ -16,8 +16,6 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultMaxAge    = 30 * 24 * time.Hour
-	DefaultMaxBytes  = 1 << 30
 	DefaultQueueSize = 8192
 	DefaultBeginWait = 250 * time.Millisecond
 
@@ -25,8 +23,7 @@ const (
 )
 
 // Config says where the log is and what it keeps. Zero values take the defaults
-// named; negative limits mean none. It is checked once, by Open, and not changed
-// afterwards.
+// named. It is checked once, by Open, and not changed afterwards.
 type Config struct {
 	Path   string           // of the file; its folder is made, readable by its owner alone
 	Now    func() time.Time // default time.Now; safe for concurrent use
@@ -37,8 +34,9 @@ type Config struct {
 	// number or a yes/no.
 	NoText bool
 
-	MaxAge   time.Duration // rows older than this are deleted; default DefaultMaxAge
-	MaxBytes int64         // of the file with its write-ahead log; default DefaultMaxBytes, at least 1 MiB
+	// Limits; 0 sets none, so that whoever opens the log only to read it deletes nothing.
+	MaxAge   time.Duration // rows older than this are deleted
+	MaxBytes int64         // of the file with its write-ahead log; the oldest rows make room. At least 1 MiB
 
 	QueueSize int           // writes that may wait; default DefaultQueueSize
 	BeginWait time.Duration // how long Begin waits for its row; default DefaultBeginWait
@@ -55,8 +53,10 @@ func (c *Config) Validate() error {
 	switch {
 	case c.Path == "":
 		return errors.New("storage: config: path is empty")
-	case c.MaxBytes > 0 && c.MaxBytes < minMaxBytes:
-		return fmt.Errorf("storage: config: max_bytes %d is less than %d", c.MaxBytes, minMaxBytes)
+	case c.MaxAge < 0:
+		return fmt.Errorf("storage: config: max age %v is negative", c.MaxAge)
+	case c.MaxBytes < 0 || (c.MaxBytes > 0 && c.MaxBytes < minMaxBytes):
+		return fmt.Errorf("storage: config: max bytes %d: must be 0 (no limit) or at least %d", c.MaxBytes, minMaxBytes)
 	case c.QueueSize < 0:
 		return fmt.Errorf("storage: config: queue size %d is negative", c.QueueSize)
 	case c.BeginWait < 0:
@@ -71,12 +71,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
-	}
-	if c.MaxAge == 0 {
-		c.MaxAge = DefaultMaxAge
-	}
-	if c.MaxBytes == 0 {
-		c.MaxBytes = DefaultMaxBytes
 	}
 	if c.QueueSize == 0 {
 		c.QueueSize = DefaultQueueSize

@@ -281,9 +281,11 @@ func TestConfigValidate(t *testing.T) {
 		want string // in the error, empty = none
 	}{
 		{"good", Config{Path: "x"}, ""},
-		{"no limits", Config{Path: "x", MaxAge: -1, MaxBytes: -1}, ""},
+		{"limits", Config{Path: "x", MaxAge: time.Hour, MaxBytes: 1 << 20}, ""},
+		{"age", Config{Path: "x", MaxAge: -1}, "max age -1"},
+		{"bytes", Config{Path: "x", MaxBytes: -1}, "max bytes -1"},
 		{"no path", Config{}, "path"},
-		{"tiny", Config{Path: "x", MaxBytes: 1000}, "max_bytes 1000"},
+		{"tiny", Config{Path: "x", MaxBytes: 1000}, "max bytes 1000"},
 		{"queue", Config{Path: "x", QueueSize: -1}, "queue size -1"},
 		{"wait", Config{Path: "x", BeginWait: -1}, "begin wait"},
 	}
