@@ -163,17 +163,24 @@ func (l *Log) replaceDamaged(cause error) error {
 	if err := l.setAside(cause.Error(), path, path+"-wal", path+"-journal"); err != nil {
 		return errors.Join(cause, err)
 	}
-	if err := l.connect(); err != nil {
+	if err := l.connect(reopenWait); err != nil {
 		return errors.Join(cause, err)
 	}
 	return nil
 }
 
-// reopen tries again what replaceDamaged could not finish.
+// reopenWait is how long the writer waits for a lock while it opens the file. It holds
+// up reads for that time.
+const reopenWait = 500 * time.Millisecond
+
+// reopen opens what could not be opened at start, or after a damaged file was set
+// aside.
 func (l *Log) reopen() error {
 	l.pools.Lock()
 	defer l.pools.Unlock()
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	return l.connect()
+	l.lock.exclude()
+	defer l.lock.share()
+	return l.openFile(reopenWait)
 }

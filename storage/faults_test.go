@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -223,6 +224,84 @@ func TestRecordThatCannotBeWritten(t *testing.T) {
 	release()
 	settle(t, l)
 	if s := l.Stats(); s.Rows != 2 || s.Dropped != 1 || s.State != StateOK || s.LastError == "" {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+// A log that is locked at start opens late, and loses nothing.
+func TestOpenWhileLocked(t *testing.T) {
+	cfg := testConfig(t)
+	l := open(t, cfg)
+	put(t, l, "r", 0, 1)
+	l.Begin(t.Context(), begun("left open"))
+	l.Close()
+
+	cfg.openWait, cfg.BeginWait = 100*time.Millisecond, time.Second
+	release := holdLock(t, cfg.Path)
+	defer release()
+	l = open(t, cfg)
+	if s := l.Stats(); s.State != StateLocked {
+		t.Errorf("stats %+v", s)
+	}
+	l.Begin(t.Context(), begun("a"))
+	l.End(ended("a"))
+	if _, _, err := l.List(t.Context(), appliance.RecordQuery{Limit: 1}); err == nil || !strings.Contains(err.Error(), "locked") {
+		t.Errorf("List while the log is not open: %v", err)
+	}
+	release()
+	settle(t, l)
+	if got := all(t, l, appliance.RecordQuery{Outcome: appliance.OutcomeStop}); len(got) != 2 {
+		t.Errorf("closed rows: %v", got)
+	}
+	if got := all(t, l, appliance.RecordQuery{Outcome: appliance.OutcomeInterrupted}); len(got) != 1 {
+		t.Errorf("interrupted rows: %v", got)
+	}
+}
+
+// Another process that gives the lock up in time is waited for.
+func TestOpenWaitsForALock(t *testing.T) {
+	cfg := testConfig(t)
+	open(t, cfg).Close()
+	cfg.openWait = time.Minute
+	release := holdLock(t, cfg.Path)
+	opened := make(chan *Log)
+	go func() {
+		l, err := Open(cfg)
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- l
+	}()
+	select {
+	case <-opened:
+		t.Error("it did not wait")
+	case <-time.After(300 * time.Millisecond):
+	}
+	release()
+	l := <-opened
+	defer l.Close()
+	if s := l.Stats(); s.State != StateOK {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+// A disk that is full at start is no error either.
+func TestOpenOnAFullDisk(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.maxPages, cfg.closeWait = 2, 10*time.Millisecond
+	l := open(t, cfg)
+	start := time.Now()
+	for i := range 20 {
+		l.Begin(t.Context(), begun(fmt.Sprint(i)))
+	}
+	if took := time.Since(start); took > cfg.BeginWait {
+		t.Errorf("20 answers waited %v", took)
+	}
+	if s := l.Stats(); s.State != StateFull {
+		t.Errorf("stats %+v", s)
+	}
+	l.Close()
+	if s := l.Stats(); s.Dropped != 20 {
 		t.Errorf("stats %+v", s)
 	}
 }

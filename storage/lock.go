@@ -16,6 +16,9 @@ type processLock struct {
 	alone bool // holds the lock exclusively
 }
 
+// lockPatience is longer than Open takes: the check of the file and the wait for locks.
+const lockPatience = 15 * time.Second
+
 // lockProcess takes the lock: exclusively when nobody else has the log open. Where
 // the file system knows no locks the process counts as alone.
 func lockProcess(path string) (*processLock, error) {
@@ -24,9 +27,8 @@ func lockProcess(path string) (*processLock, error) {
 		return nil, err
 	}
 	l := &processLock{file: f}
-	// Another process holds it exclusively only while it opens the log, which may
-	// take as long as Open waits.
-	for deadline := time.Now().Add(2 * openPatience); ; time.Sleep(10 * time.Millisecond) {
+	// Another process holds it exclusively only while it opens the log.
+	for deadline := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
 		ok, err := lockFile(f, true)
 		if ok || err != nil {
 			l.alone = true
@@ -37,7 +39,7 @@ func lockProcess(path string) (*processLock, error) {
 		}
 		if time.Now().After(deadline) {
 			f.Close()
-			return nil, fmt.Errorf("%s: another process has been opening the log for %v", path, 2*openPatience)
+			return nil, fmt.Errorf("%s: another process has been opening the log for %v", path, lockPatience)
 		}
 	}
 }

@@ -12,8 +12,18 @@ import (
 	"ganglion/appliance"
 )
 
-// errClosed is returned by reads and deletions after Close.
-var errClosed = errors.New("storage: the log is closed")
+// errNotOpen says that there are no connections: after Close, and while the file
+// cannot be opened.
+var errNotOpen = errors.New("storage: the log is not open")
+
+// notOpen is errNotOpen with the reason.
+func (l *Log) notOpen() error {
+	s := l.state.snapshot()
+	if s.State == StateClosed {
+		return fmt.Errorf("%w: it was closed", errNotOpen)
+	}
+	return fmt.Errorf("%w: %s: %s", errNotOpen, s.State, s.LastError)
+}
 
 const (
 	maxLimit     = 500
@@ -38,7 +48,7 @@ func (l *Log) List(ctx context.Context, q appliance.RecordQuery) (records []appl
 	l.pools.RLock()
 	defer l.pools.RUnlock()
 	if l.read == nil {
-		return nil, "", errClosed
+		return nil, "", l.notOpen()
 	}
 	rows, err := l.read.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -115,7 +125,7 @@ func (l *Log) Get(ctx context.Context, id string) (*appliance.Record, error) {
 	l.pools.RLock()
 	defer l.pools.RUnlock()
 	if l.read == nil {
-		return nil, errClosed
+		return nil, l.notOpen()
 	}
 	query := "SELECT " + fmt.Sprintf(summaryColumns, "prompt", "text") +
 		", params, body, tokens FROM requests JOIN request_data USING (seq) WHERE id = ?"

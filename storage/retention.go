@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -52,6 +53,9 @@ func (l *Log) Sweep(ctx context.Context) error {
 			return err
 		}
 		more, err := l.sweepStep()
+		if errors.Is(err, errNotOpen) {
+			return l.notOpen()
+		}
 		if err != nil {
 			return fmt.Errorf("storage: sweep: %w", err)
 		}
@@ -67,7 +71,7 @@ func (l *Log) sweepStep() (more bool, err error) {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	if l.write == nil {
-		return false, errClosed
+		return false, errNotOpen
 	}
 	ctx := context.Background()
 	if l.cfg.MaxAge > 0 {
@@ -237,7 +241,7 @@ func (l *Log) remove(ctx context.Context, query string, args ...any) (n int64, e
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	if l.write == nil {
-		return 0, errClosed
+		return 0, l.notOpen()
 	}
 	err = patiently(ctx, func() error {
 		res, err := l.write.ExecContext(ctx, query, args...)

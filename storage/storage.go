@@ -44,6 +44,8 @@ type Config struct {
 	// maxPages, when not 0, is where the file counts as full, so that tests have a
 	// full disk.
 	maxPages int64
+	// openWait is how long Open waits for a lock of another process.
+	openWait time.Duration
 	// closeWait is how long Close goes on trying to write what waits.
 	closeWait time.Duration
 }
@@ -78,6 +80,9 @@ func (c Config) withDefaults() Config {
 	if c.BeginWait == 0 {
 		c.BeginWait = DefaultBeginWait
 	}
+	if c.openWait == 0 {
+		c.openWait = 4 * time.Second
+	}
 	if c.closeWait == 0 {
 		c.closeWait = 5 * time.Second
 	}
@@ -106,11 +111,9 @@ type Log struct {
 
 var _ appliance.Recorder = (*Log)(nil)
 
-// openPatience is how long Open waits for a lock of another process.
-const openPatience = 8 * time.Second
-
 // Open opens or makes the log. A damaged file is set aside with one warning; rows
-// that a dead process left open become interrupted. The caller must Close it.
+// that a dead process left open become interrupted. A log that is locked or full is
+// no error: records wait for it in memory, and Stats tells. The caller must Close it.
 func Open(cfg Config) (*Log, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -134,7 +137,9 @@ func Open(cfg Config) (*Log, error) {
 	}
 	l := &Log{cfg: cfg, size: newSizes(&cfg), steps: steps, lock: lock, done: make(chan struct{})}
 	l.queue.init(cfg.QueueSize)
-	if err := l.openFile(); err != nil {
+	if err := l.openFile(cfg.openWait); isPassing(err) {
+		l.noteWrite(err)
+	} else if err != nil {
 		lock.release()
 		return nil, fmt.Errorf("storage: %s: %w", path, err)
 	}
@@ -144,32 +149,32 @@ func Open(cfg Config) (*Log, error) {
 	return l, nil
 }
 
-// openFile sets damaged files aside and opens the pools. When the file proves to be
-// damaged only now, it is set aside too and a new one begun.
-func (l *Log) openFile() error {
+// openFile sets damaged files aside and opens the pools, waiting for locks a while.
+// When the file proves to be damaged only now, it is set aside too and a new one begun.
+func (l *Log) openFile(wait time.Duration) error {
 	if l.lock.alone {
 		if err := l.setDamagedAside(); err != nil {
 			return err
 		}
 	}
-	err := l.connect()
+	err := l.connect(wait)
 	if err != nil && isDamaged(err) && l.lock.alone {
 		if err := l.setAside(err.Error(), l.cfg.Path, l.cfg.Path+"-wal", l.cfg.Path+"-journal"); err != nil {
 			return err
 		}
-		err = l.connect()
+		err = l.connect(wait)
 	}
 	return err
 }
 
 // connect opens the pools, brings the schema up to date and closes what a dead
 // process left open.
-func (l *Log) connect() error {
+func (l *Log) connect(wait time.Duration) error {
 	if err := createPrivate(l.cfg.Path); err != nil {
 		return err
 	}
 
-	ctx, cancel := context.WithTimeout(context.Background(), openPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
 	write := openPool(l.cfg.Path, "rw", 1, writerPragmas(size(l.cfg.Path) == 0, l.size.maxPages, l.size.checkpointPages))
 	err := patiently(ctx, func() error {

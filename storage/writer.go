@@ -60,8 +60,11 @@ func (l *Log) run() {
 			return
 		case sweeping:
 			more, err := l.sweepStep()
-			if isDamaged(err) {
+			switch {
+			case isDamaged(err):
 				err = l.replaceDamaged(err)
+			case errors.Is(err, errNotOpen):
+				err = l.reopen()
 			}
 			l.noteWrite(err)
 			sweeping = more || isBusy(err)
@@ -117,8 +120,7 @@ func (l *Log) writeOps(ops []*op) (left []*op, err error) {
 			return ops, again
 		}
 		return l.writeOps(ops) // into the new file
-	case errors.Is(err, errClosed):
-		// A damaged file was set aside and no new one could be begun.
+	case errors.Is(err, errNotOpen):
 		if again := l.reopen(); again != nil {
 			return ops, again
 		}
@@ -154,7 +156,7 @@ func (l *Log) writeBatch(ops []*op) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	if l.write == nil {
-		return errClosed
+		return errNotOpen
 	}
 	ctx := context.Background()
 	need := int64(0)
