@@ -167,12 +167,6 @@ typedef struct {
     // its stride in elements. scratch holds GL_TILE rows of float.
     void (*mm[GL_LAYOUTS])(const gl_weight *w, int expert, int t0, int t1, const void *x, int64_t xs, int n,
                            const float *bias, float *y, int64_t ys, float *scratch);
-    void (*quantise)(const float *x, int n, gl_qblk *q);
-    // widen writes a row of n values of a GGUF type as float32, exactly as
-    // tensor.Dequantize; types without a C body go through Go.
-    void (*widen)(int type, const uint8_t *src, int64_t bytes, float *dst, int n);
-    void (*act)(int act, const float *x, float *y, int n);
-    uint64_t (*read)(const uint8_t *p, int64_t n); // memory ceiling for benchmarks
 } gl_kernels;
 
 const gl_kernels *gl_plain(void);

@@ -31,7 +31,7 @@ INLINE v8f a_madd(const int exact, v8f a, v8f b, v8f c) { return exact ? c + a *
 // a_dots: nq queries times nk keys; s[q·GL_CHUNK + k] receives the dot products.
 INLINE void a_dots(const int half, const int exact, const int nq, const int nk, const float *q, int64_t qs,
                    const uint8_t *const *k, int n, float *s) {
-    v8f l[nq][nk], h[nq][nk];
+    v8f l[4][4], h[4][4]; // fixed sizes: arrays of variable size stay in memory
     for (int a = 0; a < nq; a++)
         for (int b = 0; b < nk; b++) l[a][b] = h[a][b] = vset(0);
     int i = 0;
@@ -72,7 +72,7 @@ INLINE void a_scores(const int half, const int exact, const int nq, const int nk
                      int n, int width, float *s) {
     int j = 0;
     for (; j + nk <= n; j += nk) {
-        const uint8_t *p[nk];
+        const uint8_t *p[4];
         for (int b = 0; b < nk; b++) p[b] = a_cell(k, j + b);
         a_dots(half, exact, nq, nk, q, qs, p, width, s + j);
     }
@@ -85,7 +85,7 @@ INLINE void a_scores(const int half, const int exact, const int nq, const int nk
 // a_values adds e_j·v_j for nv vectors of columns from d on.
 INLINE void a_values(const int half, const int exact, const int nq, const int nv, const float *e, const a_kv *v, int n, int d,
                      float *acc, int64_t as) {
-    v8f s[nq][nv];
+    v8f s[4][8];
     for (int a = 0; a < nq; a++)
         for (int b = 0; b < nv; b++) s[a][b] = vset(0);
     for (int j = 0; j < n; j++) {

@@ -22,12 +22,12 @@ INLINE v8f f_part(const int type, const uint8_t *p, int64_t i, int n) {
 // f_dots computes nw weight rows times nr activation rows, eight lanes each.
 INLINE void f_dots(const int type, const int nw, const int nr, const uint8_t *w, int64_t ws, const float *x, int64_t xs,
                    int cols, float *y /* [nr][nw] */) {
-    v8f acc[nw][nr];
+    v8f acc[4][2]; // fixed sizes: arrays of variable size stay in memory
     for (int a = 0; a < nw; a++)
         for (int r = 0; r < nr; r++) acc[a][r] = vset(0);
     int64_t i = 0;
     for (; i + 8 <= cols; i += 8) {
-        v8f xv[nr];
+        v8f xv[2];
 UNROLL
         for (int r = 0; r < nr; r++) xv[r] = vload(x + r * xs + i);
 UNROLL

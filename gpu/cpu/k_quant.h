@@ -19,7 +19,6 @@
 enum { SC_H, SC_HM, SC_F, SC_KM, SC_K16, SC_K16M, SC_K32 };
 enum { CODE_0, CODE_4, CODE_8, CODE_16, CODE_32, CODE_SIGNED }; // what is subtracted
 
-enum { PREFETCH = 2048 };
 enum { NARROW = !GL_AVX2 }; // one row at a time: a quarter of the code
 
 static const int8_t levels_nl[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
@@ -83,8 +82,8 @@ INLINE void q_block(const int bits, const int code, const int8_t *lut, const int
                     const gl_qblk *x, int64_t xs, v8f d, v8f m, const v16s *s, const v16s *mn, v8f *acc) {
     const int wide = scale == SC_K16 || scale == SC_K16M;
     const v16s ones = (v16s){} + 1;
-    v16s lo[nr], hi[nr];
-    v8i sum[nr];
+    v16s lo[4], hi[4]; // fixed sizes: arrays of variable size stay in memory
+    v8i sum[4];
 UNROLL
     for (int r = 0; r < nr; r++) {
         const gl_qblk *b = x + r * xs;
@@ -103,12 +102,18 @@ UNROLL
         for (int r = 0; r < nr; r++) {
             vb xa = vbc(x[r * xs].q + 4 * i), xb = vbc(x[r * xs].q + 16 + 4 * i);
             if (code == CODE_SIGNED) {
-                sum[r] += vmadd(vdotss(a, xa), ones) + vmadd(vdotss(b, xb), ones);
+                sum[r] += vmadd(vdotss(a, xa), ones);
+                sum[r] += vmadd(vdotss(b, xb), ones);
+                PIN(sum[r]);
             } else if (wide) {
                 lo[r] += vdotus(a, xa);
                 hi[r] += vdotus(b, xb);
+                PIN(lo[r]);
+                PIN(hi[r]);
             } else {
-                lo[r] += vdotus(a, xa) + vdotus(b, xb);
+                lo[r] += vdotus(a, xa);
+                lo[r] += vdotus(b, xb);
+                PIN(lo[r]);
             }
         }
     }
@@ -163,7 +168,7 @@ INLINE void q_tile(const int bits, const int code, const int8_t *lut, const int 
             case SC_K32: d = d0 * vcvt(vs8(sc + 16 + 8 * j)); break;
             }
             if (nr == 1)
-                for (int o = 0; o < 32 * bits + 32; o += 64) __builtin_prefetch(q + PREFETCH + o);
+                for (int o = 0; o < 32 * bits + 32; o += 64) __builtin_prefetch(q + (bits == 8 ? 512 : 1024) + o);
             q_block(bits, code, lut, scale, nr, q, x + b + j, xs, d, m, s, mn, acc);
             q += 32 * bits;
         }
@@ -180,7 +185,7 @@ INLINE void q_rows(const int bits, const int code, const int8_t *lut, const int 
                    int expert, int t0, int t1, const gl_qblk *x, int64_t xs, const float *bias, float *y, int64_t ys) {
     const uint8_t *tile = w->packed + ((int64_t)expert * w->tiles + t0) * w->tile_bytes;
     for (int t = t0; t < t1; t++, tile += w->tile_bytes) {
-        v8f acc[nr];
+        v8f acc[4];
         q_tile(bits, code, lut, scale, nr, tile, w->cols / 32, x, xs, acc);
         for (int r = 0; r < nr; r++)
             q_store(y + r * ys + GL_TILE * t, bias ? bias + GL_TILE * t : NULL, w->rows - GL_TILE * t, acc[r]);

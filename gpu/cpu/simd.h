@@ -17,6 +17,13 @@
 #else
 #define UNROLL
 #endif
+// PIN makes a sum exist in a register here: the compiler would otherwise collect the
+// products of an unrolled loop and add them at its end, which spills them all.
+#if GL_AVX2
+#define PIN(v) __asm__("" : "+x"(v))
+#else
+#define PIN(v) (void)(v)
+#endif
 #define INLINE static inline __attribute__((always_inline, unused))
 
 typedef float v8f __attribute__((vector_size(32)));

@@ -14,20 +14,6 @@
 #include "k_moe.h"
 #include "k_recurrent.h"
 
-// read_all touches every cache line: the memory ceiling that benchmarks compare with.
-static uint64_t read_all(const uint8_t *p, int64_t n) {
-    vb a = {}, b = {}, c = {}, d = {};
-    for (int64_t i = 0; i + 128 <= n; i += 128) {
-        __builtin_prefetch(p + i + PREFETCH);
-        __builtin_prefetch(p + i + PREFETCH + 64);
-        a ^= vloadb(p + i), b ^= vloadb(p + i + 32), c ^= vloadb(p + i + 64), d ^= vloadb(p + i + 96);
-    }
-    a ^= b ^ c ^ d;
-    uint64_t r;
-    memcpy(&r, &a, 8);
-    return r;
-}
-
 static const gl_kernels KERNELS = {
     .name = GL_NAME,
     .ops = {[GL_OP_EMBED] = op_embed, [GL_OP_ROWS] = op_rows, [GL_OP_QUANT] = op_quant, [GL_OP_MATMUL] = op_matmul,
@@ -42,8 +28,4 @@ static const gl_kernels KERNELS = {
            [GL_Q8F] = mm_q8f, [GL_Q4] = mm_q4, [GL_Q4M] = mm_q4m, [GL_Q5] = mm_q5, [GL_Q5M] = mm_q5m, [GL_Q2K] = mm_q2k,
            [GL_Q3K] = mm_q3k, [GL_Q4K] = mm_q4k, [GL_Q5K] = mm_q5k, [GL_Q6K] = mm_q6k, [GL_NL4] = mm_nl4,
            [GL_XS4] = mm_xs4, [GL_MX4] = mm_mx4},
-    .quantise = quantise,
-    .widen = widen,
-    .act = e_act,
-    .read = read_all,
 };
