@@ -15,6 +15,8 @@ const (
 	// bodyRate is the slowest a client may send its body on average, in bytes a
 	// second, once BodyTimeout has passed.
 	bodyRate = 1 << 10
+	// drainTime is how long the rest of a refused body is read.
+	drainTime = time.Second
 	// smallBody is a body that is held without a reservation.
 	smallBody = 64 << 10
 	// firstBuffer is the memory taken for a body before any of it has come: a
@@ -48,10 +50,20 @@ func (b *body) Read(p []byte) (int, error) {
 	_ = b.w.control.SetReadDeadline(deadline) // absent only in tests without a connection
 	n, err := b.r.Read(p)
 	b.n += int64(n)
-	if err != nil {
+	if err == io.EOF {
+		b.w.bodyRead = true
 		_ = b.w.control.SetReadDeadline(time.Time{})
 	}
 	return n, err
+}
+
+// drain bounds what net/http does with a body that was not read to its end: it
+// reads on for a while before it closes or reuses the connection, and would wait
+// for ever for a client that sends no more.
+func (w *response) drain(r *http.Request) {
+	if r.ContentLength != 0 && !w.bodyRead {
+		_ = w.control.SetReadDeadline(time.Now().Add(drainTime))
+	}
 }
 
 // readBody reads a whole body of at most max bytes. The caller calls release when

@@ -27,6 +27,8 @@ type response struct {
 	status  int
 	bytes   int64
 	timeout time.Duration
+
+	bodyRead bool // the request's body was read to its end
 }
 
 // Unwrap lets http.ResponseController find the connection.
@@ -124,6 +126,7 @@ func (s *Server) dispatch(w *response, r *http.Request) {
 // finish writes the access log: what was asked of which route and how it ended,
 // never a path, a query, a header or a body.
 func (s *Server) finish(w *response, r *http.Request, start time.Time) {
+	w.drain(r)
 	route := w.route
 	if route == "" {
 		route = "other"

@@ -193,20 +193,18 @@ func TestF60HangingUpStopsTheWork(t *testing.T) {
 	}
 	cancel()
 	resp.Body.Close()
-	end := time.After(10 * time.Second)
-	for steps := 0; len(b.recorder.Ended()) == 0; {
+	eventually(t, "the request is over", func() bool { return strings.Contains(b.console.String(), "msg=request ") })
+	// The step that is under way may end; no other is begun.
+	eventually(t, "the row is closed", func() bool {
 		select {
 		case gate <- struct{}{}:
-			if steps++; steps > 2 {
-				t.Fatal("the model goes on after the client has left")
-			}
+			t.Log("a step")
 		case <-time.After(time.Millisecond):
-		case <-end:
-			t.Fatal("the row is never closed")
 		}
-	}
+		return len(b.recorder.Ended()) == 1
+	})
 	row := b.recorder.Ended()[0]
-	if row.Outcome != appliance.OutcomeCancelled || row.CompletionTokens < 3 || row.CompletionTokens > 5 {
+	if row.Outcome != appliance.OutcomeCancelled || row.CompletionTokens < 3 || row.CompletionTokens > 4 {
 		t.Errorf("outcome %s with %d tokens", row.Outcome, row.CompletionTokens)
 	}
 	go func() { gate <- struct{}{} }()
@@ -306,7 +304,7 @@ func TestChoicesAreInterleaved(t *testing.T) {
 			t.Errorf("chunk %+v", c)
 		}
 	}
-	if finished != 4 || plain.Usage.PromptTokens != 3 || plain.Usage.CompletionTokens != 4+4+5+5+4 {
+	if finished != 4 || plain.Usage.PromptTokens != 3 || plain.Usage.CompletionTokens != 4+4+5+5 {
 		t.Errorf("%d finished, usage %+v", finished, *plain.Usage)
 	}
 	wantError(t, b.complete(`{"prompt":["a","b"],"n":9}`), 400, "invalid_value", "prompt")
