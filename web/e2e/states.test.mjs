@@ -98,9 +98,13 @@ test('states/queue full: plain words, the advice of Retry-After, try again', asy
 })
 
 test('states/connection lost in the answer: what had arrived stays', async () => {
-  await mock.tell({ breakAfter: 6 })
+  // Held until the page has the six: a broken stream may drop what is still under way.
+  await mock.tell({ hold: 6 })
   await page({ hash: '#/playground?prompt=a', expect: [/ERR_/] }, async (p) => {
     await run(p).click()
+    await tokens(p).nth(5).waitFor()
+    await mock.tell({ breakAfter: 6 })
+    await mock.tell({ release: true })
     await p.getByRole('alert').getByText('The answer broke off').waitFor()
     assert.equal(await tokens(p).count(), 6)
     await status(p, 'Failed').waitFor()
