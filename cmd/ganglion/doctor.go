@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -74,15 +75,19 @@ func (s *settings) examineSettings() finding {
 	return finding{"settings", "ok", s.configFile}
 }
 
-// examineCPU names the processor and, in brackets, the variant of the SIMD kernels
-// that runs on it.
+// examineCPU names the processor and the variant of the SIMD kernels that runs on it,
+// which the backend puts in brackets behind the processor.
 func examineCPU(threads int) finding {
 	b, err := gpu.Open("cpu")
 	if err != nil {
 		return finding{"cpu", "bad", err.Error()}
 	}
 	defer b.Close()
-	return finding{"cpu", "ok", fmt.Sprintf("%s, %d threads; in brackets: the SIMD kernels in use", b.Caps().Device, threads)}
+	device, kernels := b.Caps().Device, "unknown"
+	if i := strings.LastIndex(device, " ("); i >= 0 {
+		device, kernels = device[:i], strings.Trim(device[i:], " ()")
+	}
+	return finding{"cpu", "ok", fmt.Sprintf("%s, SIMD kernels: %s, %d threads", device, kernels, threads)}
 }
 
 // examineAddress tells whether the address can be listened on now.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"go/build"
 	"os"
 	"path/filepath"
@@ -9,13 +10,14 @@ import (
 	"testing"
 )
 
-// policy says which of our packages each package may import: cmd → web, storage →
-// appliance → gpu/engine, plugins/sampling → … A new package adds its line here.
-// "cgo" marks the leaf packages that may hold C.
+// policy says which of our packages each package imports: cmd → web, storage →
+// appliance → gpu/engine, plugins/sampling → … A line lists what is imported, no more
+// and no less, so that a new import shows in the change that brings it. A new package
+// adds its line here. "cgo" marks the leaf packages that may hold C.
 const policy = `
 gpu/tensor:
 gpu/gguf: gpu/tensor
-gpu/gguf/gguftest: gpu/gguf gpu/tensor
+gpu/gguf/gguftest: gpu/tensor
 gpu/tokenizer:
 gpu/ops: gpu/tensor
 gpu/ops/ref: gpu/ops gpu/tensor
@@ -23,18 +25,30 @@ gpu/ops/opstest: gpu/ops gpu/ops/ref gpu/tensor
 gpu/cpu: cgo gpu/ops gpu/tensor
 gpu/kvcache: gpu/ops
 gpu/model: gpu/ops gpu/gguf gpu/tensor
-gpu/engine: gpu/model gpu/kvcache gpu/tokenizer gpu/ops gpu/gguf gpu/tensor
+gpu/engine: gpu/model gpu/kvcache gpu/tokenizer gpu/ops gpu/gguf
 gpu: gpu/ops gpu/ops/ref gpu/cpu
 plugins/sampling:
-appliance: gpu/engine gpu/ops gpu/tokenizer gpu/gguf plugins/sampling
-appliance/media: appliance
+appliance: gpu/engine gpu/ops gpu/tokenizer plugins/sampling
+appliance/jsontext:
+appliance/media: appliance appliance/jsontext
 appliance/appliancetest: appliance gpu/engine gpu/ops gpu/tokenizer
 storage: cgo appliance
 web: appliance appliance/media gpu/engine gpu/tokenizer web/api
-web/api: appliance appliance/media
+web/api: appliance appliance/jsontext appliance/media
 web/ui:
-cmd/ganglion: appliance gpu gpu/engine gpu/gguf gpu/ops gpu/tokenizer storage web web/ui
+cmd/ganglion: appliance gpu gpu/engine gpu/gguf gpu/ops gpu/tokenizer storage web web/api web/ui
 `
+
+// below says what the tests of each part of the house may import beside their own
+// part: they may look deeper or sideways inside a part, never up or into a neighbour.
+var below = map[string][]string{
+	"gpu":       {},
+	"plugins":   {},
+	"appliance": {"gpu", "plugins"},
+	"storage":   {"appliance", "gpu", "plugins"},
+	"web":       {"appliance", "gpu", "plugins"},
+	"cmd":       {"appliance", "gpu", "plugins", "storage", "web"},
+}
 
 type rule struct {
 	allowed []string
@@ -74,6 +88,26 @@ func offences(rules map[string]rule, name string, imports []string, cgo bool) []
 			bad = append(bad, name+" imports "+ours)
 		}
 	}
+	for _, a := range r.allowed {
+		if !slices.Contains(imports, "ganglion/"+a) {
+			bad = append(bad, name+" does not import "+a+": take it out of the policy")
+		}
+	}
+	return bad
+}
+
+// testOffences lists what the tests of a package import against the order of the house.
+func testOffences(name string, imports []string) (bad []string) {
+	part, _, _ := strings.Cut(name, "/")
+	for _, imp := range imports {
+		ours, ok := strings.CutPrefix(imp, "ganglion/")
+		if !ok {
+			continue
+		}
+		if theirs, _, _ := strings.Cut(ours, "/"); theirs != part && !slices.Contains(below[part], theirs) {
+			bad = append(bad, "a test of "+name+" imports "+ours)
+		}
+	}
 	return bad
 }
 
@@ -92,11 +126,18 @@ func TestImportsPointDown(t *testing.T) {
 			return filepath.SkipDir
 		}
 		p, err := build.ImportDir(path, 0)
-		if err != nil {
-			return nil // no Go package here
+		var none *build.NoGoError
+		if errors.As(err, &none) {
+			return nil
 		}
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
 		seen++
-		for _, o := range offences(rules, filepath.ToSlash(name), p.Imports, len(p.CgoFiles) > 0) {
+		found := offences(rules, name, p.Imports, len(p.CgoFiles) > 0)
+		found = append(found, testOffences(name, append(p.TestImports, p.XTestImports...))...)
+		for _, o := range found {
 			t.Error(o)
 		}
 		return nil
@@ -104,7 +145,7 @@ func TestImportsPointDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if seen < len(rules) {
+	if seen != len(rules) {
 		t.Errorf("%d packages found, the policy has %d lines", seen, len(rules))
 	}
 }
@@ -118,15 +159,38 @@ func TestImportPolicyCatchesOffences(t *testing.T) {
 		cgo       bool
 		want      int
 	}{
-		{"allowed", "web", []string{"fmt", "ganglion/appliance"}, false, 0},
-		{"upward", "appliance", []string{"ganglion/web"}, false, 1},
-		{"sideways", "web", []string{"ganglion/storage"}, false, 1},
-		{"cgo outside the leaves", "web", nil, true, 1},
+		{"as listed", "gpu/kvcache", []string{"fmt", "ganglion/gpu/ops"}, false, 0},
+		{"leaf with cgo", "gpu/cpu", []string{"ganglion/gpu/ops", "ganglion/gpu/tensor"}, true, 0},
+		{"upward", "gpu/kvcache", []string{"ganglion/gpu/ops", "ganglion/appliance"}, false, 1},
+		{"sideways", "storage", []string{"ganglion/appliance", "ganglion/web"}, true, 1},
+		{"no longer imported", "gpu/kvcache", []string{"fmt"}, false, 1},
+		{"cgo outside the leaves", "gpu/tokenizer", nil, true, 1},
 		{"unknown package", "gpu/new", nil, false, 1},
 	}
 	for _, tt := range tests {
 		if got := offences(rules, tt.pkg, tt.imports, tt.cgo); len(got) != tt.want {
 			t.Errorf("%s: %v, want %d offences", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestImportPolicyCatchesOffencesOfTests(t *testing.T) {
+	tests := []struct {
+		pkg, imports string
+		want         int
+	}{
+		{"gpu/tokenizer", "ganglion/gpu/gguf", 0},
+		{"appliance", "ganglion/gpu/gguf/gguftest", 0},
+		{"storage", "ganglion/web", 1},
+		{"web", "ganglion/storage", 1},
+		{"plugins/sampling", "ganglion/gpu/ops", 1},
+		{"gpu/engine", "ganglion/plugins/sampling", 1},
+		{"appliance", "ganglion/web/api", 1},
+		{"cmd/ganglion", "ganglion/storage", 0},
+	}
+	for _, tt := range tests {
+		if got := testOffences(tt.pkg, []string{"testing", tt.imports}); len(got) != tt.want {
+			t.Errorf("%s tests with %s: %v, want %d offences", tt.pkg, tt.imports, got, tt.want)
 		}
 	}
 }

@@ -4,51 +4,64 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // tinyModel is a model of a few hundred kilobytes with known logits.
 const tinyModel = "../../gpu/engine/testdata/arch/gemma3-dense.gguf"
 
-// buildBinary builds the program once for all tests that need it as a process.
-var buildBinary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "ganglion-bin")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "ganglion")
-	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
-})
+// patience bounds every wait for an event: far beyond what a loaded machine needs.
+const patience = 60 * time.Second
 
+// TestMain puts the program into PATH as "ganglion": the test binary itself under
+// this name, so that the tests run the real main and nothing is built twice.
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := buildBinary(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
-	}
-	os.Exit(code)
+	testscript.Main(m, map[string]func(){"ganglion": main})
 }
 
+// binaryPath is the program under test.
 func binaryPath(t testing.TB) string {
 	t.Helper()
-	path, err := buildBinary()
+	path, err := exec.LookPath("ganglion")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// tinyPath is the absolute path of the tiny model.
+func tinyPath(t testing.TB) string {
+	t.Helper()
+	path, err := filepath.Abs(tinyModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// copyFile copies a file, with all folders to it.
+func copyFile(t testing.TB, from, to string, mode os.FileMode) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, b, mode); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // cleanEnv is an environment with an empty home and nothing of ours in it.
@@ -57,33 +70,44 @@ func cleanEnv(home string, more ...string) []string {
 	return append(env, more...)
 }
 
-// process is a started binary whose stderr is collected.
+// process is a started program whose stderr is collected.
 type process struct {
 	t    testing.TB
 	cmd  *exec.Cmd
 	url  string
-	done chan struct{}
+	done chan struct{} // closed when it has ended and err is set
+	err  error
 
 	mu    sync.Mutex
 	lines []string
+	grown chan struct{} // closed and replaced with every line
 }
 
-// start runs the binary and waits for its address line.
+// start runs the program and waits for its address.
 func start(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
 	p := launch(t, env, args...)
-	if !p.waitLine("listening on ") {
-		t.Fatalf("no address was printed:\n%s", p.output())
-	}
+	p.address()
 	return p
 }
 
-// launch runs the binary and collects its stderr in the background.
+// launch runs the program and collects its stderr in the background.
 func launch(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(binaryPath(t), args...), done: make(chan struct{})}
-	p.cmd.Env = env
-	p.cmd.Dir = t.TempDir()
+	return launchPath(t, binaryPath(t), env, args...)
+}
+
+func launchPath(t testing.TB, path string, env []string, args ...string) *process {
+	t.Helper()
+	cmd := exec.Command(path, args...)
+	cmd.Env = env
+	cmd.Dir = t.TempDir()
+	return launchCmd(t, cmd)
+}
+
+func launchCmd(t testing.TB, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, cmd: cmd, done: make(chan struct{}), grown: make(chan struct{})}
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -92,42 +116,69 @@ func launch(t testing.TB, env []string, args ...string) *process {
 		t.Fatal(err)
 	}
 	go p.collect(stderr)
-	p.t.Cleanup(p.kill)
+	t.Cleanup(p.kill)
 	return p
 }
 
+// collect reads stderr to its end and then waits for the process.
 func (p *process) collect(r io.Reader) {
-	defer close(p.done)
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
 		p.mu.Lock()
 		p.lines = append(p.lines, s.Text())
+		close(p.grown)
+		p.grown = make(chan struct{})
 		p.mu.Unlock()
+	}
+	p.err = p.cmd.Wait()
+	close(p.done)
+}
+
+// waitLine waits for a line that holds the mark.
+func (p *process) waitLine(mark string) string {
+	p.t.Helper()
+	late := time.After(patience)
+	for from, ended := 0, false; ; {
+		p.mu.Lock()
+		lines, grown := p.lines[from:], p.grown
+		p.mu.Unlock()
+		for _, l := range lines {
+			if strings.Contains(l, mark) {
+				return l
+			}
+		}
+		from += len(lines)
+		if ended {
+			p.t.Fatalf("the program ended (%v) without %q:\n%s", p.err, mark, p.output())
+		}
+		select {
+		case <-grown:
+		case <-p.done:
+			ended = true
+		case <-late:
+			p.t.Fatalf("no line with %q in %v:\n%s", mark, patience, p.output())
+		}
 	}
 }
 
-// waitLine waits until a line with the mark was printed and takes the address
-// behind it.
-func (p *process) waitLine(mark string) bool {
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		p.mu.Lock()
-		i := slices.IndexFunc(p.lines, func(l string) bool { return strings.Contains(l, mark) })
-		if i >= 0 {
-			_, rest, _ := strings.Cut(p.lines[i], mark)
-			p.url = strings.TrimSuffix(strings.Fields(rest + " ")[0], "/")
-		}
-		p.mu.Unlock()
-		if i >= 0 {
-			return true
-		}
-		select {
-		case <-p.done:
-			return false
-		default:
-		}
+// address waits until the program says where it listens.
+func (p *process) address() {
+	p.t.Helper()
+	const mark = "listening on "
+	_, rest, _ := strings.Cut(p.waitLine(mark), mark)
+	p.url = strings.Fields(rest)[0]
+}
+
+// wait waits for the end and returns the exit code.
+func (p *process) wait() int {
+	p.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		p.t.Fatalf("the program still runs after %v:\n%s", patience, p.output())
 	}
-	return false
+	return p.cmd.ProcessState.ExitCode()
 }
 
 func (p *process) output() string {
@@ -138,78 +189,116 @@ func (p *process) output() string {
 
 // kill ends the process at once, as a power cut would.
 func (p *process) kill() {
-	if p.cmd.ProcessState == nil {
-		_ = p.cmd.Process.Kill() // it may have ended by itself
-		<-p.done
-		_ = p.cmd.Wait() // killed: the error says so
-	}
-}
-
-// stop asks the process to end and reports how it did.
-func (p *process) stop() error {
-	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
-		return err
-	}
+	_ = p.cmd.Process.Kill() // it may have ended by itself
 	<-p.done
-	return p.cmd.Wait()
 }
 
-// ready waits until the model can answer.
+// stop asks the process to end and expects that it does so in order.
+func (p *process) stop() {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		p.t.Fatal(err)
+	}
+	if code := p.wait(); code != exitOK {
+		p.t.Errorf("ended with code %d:\n%s", code, p.output())
+	}
+}
+
+// ready waits until the model answers.
 func (p *process) ready() {
 	p.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		r, err := http.Get(p.url + "/healthz")
-		if err != nil {
-			continue
-		}
-		r.Body.Close()
-		if r.StatusCode == http.StatusOK {
+	p.waitLine("loaded ")
+	// Between the line and the switch to the model is a moment only.
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		if p.get("/healthz", nil) == http.StatusOK {
 			return
 		}
 	}
-	p.t.Fatalf("the model was not ready in time:\n%s", p.output())
+	p.t.Fatalf("the model was not ready in %v:\n%s", patience, p.output())
 }
 
-// get fetches a JSON document.
-func (p *process) get(path string, into any) int {
+// request sends a request and returns status, headers and body.
+func (p *process) request(method, path, body string, headers ...string) (int, http.Header, string) {
 	p.t.Helper()
-	r, err := http.Get(p.url + path)
+	req, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	defer r.Body.Close()
-	if into != nil {
-		if err := json.NewDecoder(r.Body).Decode(into); err != nil {
-			p.t.Fatalf("%s: %v", path, err)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			req.Host = headers[i+1]
+		} else {
+			req.Header.Set(headers[i], headers[i+1])
 		}
 	}
-	return r.StatusCode
+	r, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatalf("%s %s: %v\n%s", method, path, err, p.output())
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		p.t.Fatalf("%s %s: %v\n%s", method, path, err, p.output())
+	}
+	return r.StatusCode, r.Header, string(b)
+}
+
+// get fetches a JSON document, unless into is nil, and returns the status.
+func (p *process) get(path string, into any, headers ...string) int {
+	p.t.Helper()
+	status, _, body := p.request("GET", path, "", headers...)
+	if into != nil {
+		if err := json.NewDecoder(bytes.NewBufferString(body)).Decode(into); err != nil {
+			p.t.Fatalf("%s: %v: %s", path, err, body)
+		}
+	}
+	return status
 }
 
 // complete posts a completion request and returns status and body.
 func (p *process) complete(body string) (int, string) {
 	p.t.Helper()
-	r, err := http.Post(p.url+"/v1/completions", "application/json", bytes.NewBufferString(body))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer r.Body.Close()
-	b, err := io.ReadAll(r.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return r.StatusCode, string(b)
+	status, _, answer := p.request("POST", "/v1/completions", body)
+	return status, answer
 }
 
-// decode sends a request and decodes its JSON answer.
-func decode(t testing.TB, req *http.Request, into any) {
+// answers checks that a completion is answered.
+func (p *process) answers() {
+	p.t.Helper()
+	if code, body := p.complete(`{"prompt":"The capital of France is","max_completion_tokens":4}`); code != http.StatusOK {
+		p.t.Errorf("a completion answers %d: %s", code, body)
+	}
+}
+
+// load asks for the model file at a path, which must be among those found.
+func (p *process) load(path, token string) {
+	p.t.Helper()
+	auth := []string{"Authorization", "Bearer " + token}
+	var found struct {
+		Models []struct{ ID, Path string }
+	}
+	p.get("/v1/models/found", &found, auth...)
+	for _, m := range found.Models {
+		if m.Path != path {
+			continue
+		}
+		status, _, body := p.request("POST", "/v1/models/load", `{"id":"`+m.ID+`"}`, auth...)
+		if status != http.StatusAccepted {
+			p.t.Fatalf("load answers %d: %s", status, body)
+		}
+		return
+	}
+	p.t.Fatalf("%s is not among the models found: %+v", path, found.Models)
+}
+
+// serveTiny serves the tiny model, or what a later --model names.
+func serveTiny(t testing.TB, home string, more ...string) *process {
 	t.Helper()
-	r, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	if err := json.NewDecoder(r.Body).Decode(into); err != nil {
-		t.Fatalf("%s: %v", req.URL, err)
-	}
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--model", tinyPath(t), "--data", filepath.Join(home, "data")}, more...)
+	p := start(t, cleanEnv(home), args...)
+	p.ready()
+	return p
 }

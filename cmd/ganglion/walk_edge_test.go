@@ -3,12 +3,10 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,34 +19,27 @@ import (
 
 // The walks of somebody who points an HTTP client at an edge device.
 
-func serveTiny(t testing.TB, home string, more ...string) *process {
-	t.Helper()
-	model, err := filepath.Abs(tinyModel)
-	if err != nil {
-		t.Fatal(err)
-	}
-	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--model", model, "--data", filepath.Join(home, "data")}, more...)
-	p := start(t, cleanEnv(home), args...)
-	p.ready()
-	return p
-}
-
-// B2: the port is open at once, /healthz is 200 only when a token can be produced.
+// B2: the port is open at once, and /healthz is 200 only when a token can be produced.
 func TestWalkHealth(t *testing.T) {
 	home := t.TempDir()
-	binaryPath(t) // built before the clock starts
-	model, _ := filepath.Abs(tinyModel)
-	began := time.Now()
-	p := start(t, cleanEnv(home), "serve", "--listen", "127.0.0.1:0", "--model", model, "--data", home)
-	c, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
+	fastest := time.Hour
+	for range 3 { // the quickest of three: a shared processor makes single starts late
+		began := time.Now()
+		p := start(t, cleanEnv(home), "serve", "--listen", "127.0.0.1:0", "--model", tinyPath(t), "--data", home)
+		c, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fastest = min(fastest, time.Since(began))
+		c.Close()
+		p.ready()
+		p.answers()
+		p.stop()
 	}
-	c.Close()
-	t.Logf("port open %v after the start of the process", time.Since(began))
-	p.ready()
-	if code, body := p.complete(`{"prompt":"a","max_completion_tokens":1}`); code != http.StatusOK {
-		t.Errorf("healthy, but a completion answers %d: %s", code, body)
+	t.Logf("port open %v after the start of the process", fastest)
+	// 50 ms on a quiet machine with the plain binary.
+	if fastest > 500*time.Millisecond {
+		t.Errorf("port open %v after the start of the process, want at most 500 ms", fastest)
 	}
 }
 
@@ -56,84 +47,72 @@ func TestWalkHealth(t *testing.T) {
 func TestWalkHealthWithoutModel(t *testing.T) {
 	home := t.TempDir()
 	p := start(t, cleanEnv(home), "serve", "--listen", "127.0.0.1:0", "--data", home)
-	r, err := http.Get(p.url + "/healthz")
-	if err != nil {
-		t.Fatal(err)
+	status, header, _ := p.request("GET", "/healthz", "")
+	if status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
+		t.Errorf("status %d, Retry-After %q", status, header.Get("Retry-After"))
 	}
-	r.Body.Close()
-	if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
-		t.Errorf("status %d, Retry-After %q", r.StatusCode, r.Header.Get("Retry-After"))
-	}
-	if code, body := p.complete(`{"prompt":"a"}`); code != http.StatusServiceUnavailable || !strings.Contains(body, `"no_model"`) {
-		t.Errorf("completion answers %d: %s", code, body)
+	status, header, body := p.request("POST", "/v1/completions", `{"prompt":"a"}`)
+	if status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" || !strings.Contains(body, `"no_model"`) {
+		t.Errorf("a completion answers %d, Retry-After %q: %s", status, header.Get("Retry-After"), body)
 	}
 }
 
 // B6: a remote address needs a key, and the error names the flag.
 func TestWalkRemoteAddressNeedsAKey(t *testing.T) {
 	home := t.TempDir()
+	p := launch(t, cleanEnv(home), "serve", "--listen", "0.0.0.0:0", "--data", home)
+	if code := p.wait(); code != exitUsage {
+		t.Errorf("ended with code %d, want %d", code, exitUsage)
+	}
+	if out := p.output(); !strings.Contains(out, "--key-file") || strings.Contains(out, "listening on") {
+		t.Errorf("the error does not name the flag, or it listened:\n%s", out)
+	}
+	// The partner: with a key it starts.
 	keyFile := filepath.Join(home, "key")
 	if err := os.WriteFile(keyFile, []byte("secret-key\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := launch(t, cleanEnv(home), "serve", "--listen", "0.0.0.0:0", "--data", home)
-	<-p.done
-	err := p.cmd.Wait()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != exitUsage {
-		t.Errorf("ended with %v, want exit code %d", err, exitUsage)
-	}
-	if out := p.output(); !strings.Contains(out, "--key-file") {
-		t.Errorf("the error does not name the flag:\n%s", out)
-	}
-	// The partner: with a key it serves, and asks for it. (Loopback here: tests
-	// listen nowhere else.)
-	q := serveTiny(t, home, "--key-file", keyFile)
-	if code, _ := q.complete(`{"prompt":"a"}`); code != http.StatusUnauthorized {
-		t.Errorf("without the key: status %d", code)
-	}
-	req, _ := http.NewRequest("POST", q.url+"/v1/completions", strings.NewReader(`{"prompt":"a","max_completion_tokens":1}`))
-	req.Header.Set("Authorization", "Bearer secret-key")
-	req.Header.Set("Content-Type", "application/json")
-	r, err := http.DefaultClient.Do(req)
-	if err != nil {
+	q := launch(t, cleanEnv(home), "serve", "--listen", "0.0.0.0:0", "--data", home, "--key-file", keyFile)
+	q.waitLine("listening on ")
+	q.stop()
+}
+
+// B6: with a key, it is asked for.
+func TestWalkKey(t *testing.T) {
+	home := t.TempDir()
+	keyFile := filepath.Join(home, "key")
+	if err := os.WriteFile(keyFile, []byte("secret-key\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.Body.Close()
-	if r.StatusCode != http.StatusOK {
-		t.Errorf("with the key: status %d", r.StatusCode)
+	q := serveTiny(t, home, "--key-file", keyFile)
+	const body = `{"prompt":"a","max_completion_tokens":1}`
+	for header, want := range map[string]int{"": 401, "Bearer wrong": 401, "Bearer secret-key": 200} {
+		if status, _, _ := q.request("POST", "/v1/completions", body, "Authorization", header); status != want {
+			t.Errorf("Authorization %q: status %d, want %d", header, status, want)
+		}
 	}
 }
 
 // B6: hosts and origins.
 func TestWalkHostsAndOrigins(t *testing.T) {
-	p := serveTiny(t, t.TempDir())
+	p := serveTiny(t, t.TempDir(), "--allow-origin", "http://friend.example")
 	tests := []struct {
-		name         string
-		host         string
-		header, from string
-		status       int
-		cors         bool
+		name    string
+		headers []string
+		status  int
+		cors    string
 	}{
-		{"wrong host", "evil.example", "", "", 403, false},
-		{"foreign origin", "", "Origin", "http://evil.example", 403, false},
-		{"fetch mode without origin", "", "Sec-Fetch-Mode", "cors", 200, false},
+		{"plain", nil, 200, ""},
+		{"wrong host", []string{"Host", "evil.example"}, 403, ""},
+		{"foreign origin", []string{"Origin", "http://evil.example"}, 403, ""},
+		{"listed origin", []string{"Origin", "http://friend.example"}, 200, "http://friend.example"},
+		{"fetch mode without origin", []string{"Sec-Fetch-Mode", "cors"}, 200, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			req, _ := http.NewRequest("POST", p.url+"/v1/completions", strings.NewReader(`{"prompt":"a","max_completion_tokens":1}`))
-			req.Host = tt.host
-			req.Header.Set("Content-Type", "application/json")
-			if tt.header != "" {
-				req.Header.Set(tt.header, tt.from)
-			}
-			r, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Body.Close()
-			if r.StatusCode != tt.status || (r.Header.Get("Access-Control-Allow-Origin") != "") != tt.cors {
-				t.Errorf("status %d with Access-Control-Allow-Origin %q, want %d", r.StatusCode, r.Header.Get("Access-Control-Allow-Origin"), tt.status)
+			status, header, body := p.request("POST", "/v1/completions", `{"prompt":"a","max_completion_tokens":1}`, tt.headers...)
+			if cors := header.Get("Access-Control-Allow-Origin"); status != tt.status || cors != tt.cors {
+				t.Errorf("status %d with Access-Control-Allow-Origin %q, want %d with %q: %s", status, cors, tt.status, tt.cors, body)
 			}
 		})
 	}
@@ -149,7 +128,7 @@ func TestWalkThousandRequests(t *testing.T) {
 			t.Fatalf("request %d: status %d: %s", i, code, body)
 		}
 	}
-	for i := range n / 2 { // the first half warms pools, caches and buckets up
+	for i := range n / 2 { // the first half fills pools, caches and the heap's working size
 		request(i)
 	}
 	before := rss(t, p.cmd.Process.Pid)
@@ -158,21 +137,32 @@ func TestWalkThousandRequests(t *testing.T) {
 		request(i)
 	}
 	after := rss(t, p.cmd.Process.Pid)
-	if grown := float64(after-before) / float64(before); grown > 0.02 {
-		t.Errorf("memory grew from %d to %d KiB: %.1f %%", before, after, 100*grown)
+	grown := 100 * float64(after-before) / float64(before)
+	t.Logf("memory %d, then %d KiB: %+.2f %%", before, after, grown)
+	if grown > 2 {
+		t.Errorf("memory grew from %d to %d KiB: %.1f %%", before, after, grown)
 	}
-	if now := metric(t, p, "go_goroutines"); now > routines+1 {
+	if now := metric(t, p, "go_goroutines"); now > routines {
 		t.Errorf("%v goroutines, %v before", now, routines)
 	}
-	if got := metric(t, p, `ganglion_completions_total`); got != n {
+	if got := metric(t, p, "ganglion_completions_total"); got != n {
 		t.Errorf("the metrics count %v completions, want %d", got, n)
 	}
-	http.DefaultClient.CloseIdleConnections()
-	if err := p.stop(); err != nil {
-		t.Errorf("ended with %v", err)
+	if got := metric(t, p, "ganglion_completions_open"); got != 0 {
+		t.Errorf("%v completions are open", got)
 	}
-	if got := countRows(t, filepath.Join(home, "data", "ganglion.db"), ""); got != n {
-		t.Errorf("%d rows in the log, want %d", got, n)
+	tokens := metric(t, p, "ganglion_tokens_total")
+	p.stop()
+	rows := logRows(t, filepath.Join(home, "data", "ganglion.db"), "")
+	if len(rows) != n {
+		t.Errorf("%d rows in the log, want %d", len(rows), n)
+	}
+	sum := 0
+	for _, r := range rows {
+		sum += r.PromptTokens + r.CachedTokens + r.CompletionTokens
+	}
+	if tokens != float64(sum) {
+		t.Errorf("the metrics count %v tokens, the rows %d", tokens, sum)
 	}
 }
 
@@ -199,15 +189,11 @@ func rss(t *testing.T, pid int) int64 {
 // metric sums the samples of a metric over its labels.
 func metric(t *testing.T, p *process, name string) float64 {
 	t.Helper()
-	r, err := http.Get(p.url + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
+	_, _, body := p.request("GET", "/metrics", "")
 	sum, found := 0.0, false
-	for s := bufio.NewScanner(r.Body); s.Scan(); {
-		rest, ok := strings.CutPrefix(s.Text(), name)
-		if !ok || (rest[0] != ' ' && rest[0] != '{') {
+	for l := range strings.Lines(body) {
+		rest, ok := strings.CutPrefix(strings.TrimSpace(l), name)
+		if !ok || rest == "" || (rest[0] != ' ' && rest[0] != '{') {
 			continue
 		}
 		v, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
@@ -222,58 +208,60 @@ func metric(t *testing.T, p *process, name string) float64 {
 	return sum
 }
 
-// countRows opens the log as the next start would and counts its rows.
-func countRows(t *testing.T, path string, outcome appliance.Outcome) int {
+// logRows opens the log as the next start would and reads its rows.
+func logRows(t *testing.T, path string, outcome appliance.Outcome) []appliance.Record {
 	t.Helper()
 	log, err := storage.Open(storage.Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	n := 0
-	for before := ""; ; {
-		rows, next, err := log.List(context.Background(), appliance.RecordQuery{Limit: 500, Before: before, Outcome: outcome})
-		if err != nil {
-			t.Fatal(err)
-		}
-		n += len(rows)
-		if next == "" {
-			return n
-		}
-		before = next
+	rows, err := records(context.Background(), log, appliance.RecordQuery{Outcome: outcome}, 1<<20)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return rows
 }
 
 // B10, A9: a power cut in the middle of a request leaves a sound log that lacks at
 // most one row, and the request is marked interrupted.
 func TestWalkPowerCut(t *testing.T) {
 	home := t.TempDir()
-	p := serveTiny(t, home, "--context", "32768")
-	const n = 50
+	p := serveTiny(t, home, "--context", "200000", "--slots", "1")
+	const n = 100
 	for i := range n {
 		if code, body := p.complete(`{"prompt":"a","max_completion_tokens":1}`); code != http.StatusOK {
 			t.Fatalf("request %d: %d %s", i, code, body)
 		}
 	}
-	// The last request streams without end; the process dies after its first chunk.
+	// The last request would stream for minutes (the bias keeps it from ending); the
+	// process dies after its first chunk.
 	r, err := http.Post(p.url+"/v1/completions", "application/json",
-		strings.NewReader(`{"prompt":"a","max_completion_tokens":30000,"logit_bias":{"2":-100},"stream":true}`))
+		strings.NewReader(`{"prompt":"a","max_completion_tokens":190000,"logit_bias":{"2":-100},"stream":true}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bufio.NewReader(r.Body).ReadString('\n'); err != nil {
-		t.Fatal(err)
+	defer r.Body.Close()
+	if line, err := bufio.NewReader(r.Body).ReadString('\n'); err != nil || !strings.HasPrefix(line, "data: {") {
+		t.Fatalf("first line %q: %v", line, err)
 	}
 	p.kill()
-	r.Body.Close()
 	path := filepath.Join(home, "data", "ganglion.db")
-	if got := countRows(t, path, ""); got < n || got > n+1 {
-		t.Errorf("%d rows after the power cut, want %d or %d", got, n, n+1)
+	// The first opening marks what the dead process left.
+	if got := len(logRows(t, path, "")); got != n+1 {
+		t.Errorf("%d rows after the power cut, want %d", got, n+1)
 	}
-	if got := countRows(t, path, appliance.OutcomeInterrupted); got != 1 {
+	if got := len(logRows(t, path, appliance.OutcomeInterrupted)); got != 1 {
 		t.Errorf("%d rows are marked interrupted, want 1", got)
 	}
-	if got := countRows(t, path, appliance.OutcomeOpen); got != 0 {
+	if got := len(logRows(t, path, appliance.OutcomeOpen)); got != 0 {
 		t.Errorf("%d rows are still open", got)
 	}
+	if moved, _ := filepath.Glob(path + ".damaged*"); len(moved) > 0 {
+		t.Errorf("the log counts as damaged: %v", moved)
+	}
+	// And the next start serves.
+	q := serveTiny(t, home)
+	q.answers()
+	q.stop()
 }

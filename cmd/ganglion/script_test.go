@@ -1,0 +1,109 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"ganglion/gpu/gguf/gguftest"
+)
+
+// TestScripts runs testdata/script: each verb as a user types it, with what it prints
+// and the code it ends with.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,
+		Setup: func(e *testscript.Env) error {
+			tiny, err := filepath.Abs(tinyModel)
+			if err != nil {
+				return err
+			}
+			home := filepath.Join(e.WorkDir, "home")
+			e.Setenv("HOME", home)
+			e.Setenv("TINY", tiny)
+			e.Setenv("GOLDEN", filepath.Join(filepath.Dir(tiny), "gemma3-dense.logits.f32"))
+			return os.Mkdir(home, 0o755)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": scriptExits, "near": scriptNear, "split": scriptSplit, "cut": scriptCut,
+		},
+	})
+}
+
+// scriptExits runs a command and checks the code: exits CODE COMMAND [ARG…].
+func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND [ARG…]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var exit *exec.ExitError
+	switch err := ts.Exec(args[1], args[2:]...); {
+	case errors.As(err, &exit):
+		got = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d; stderr:\n%s", got, want, ts.ReadFile("stderr"))
+	}
+}
+
+// scriptNear compares float32 files by their normalised mean squared error:
+// near GOT WANT BOUND.
+func scriptNear(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: near GOT WANT BOUND")
+	}
+	bound, err := strconv.ParseFloat(args[2], 64)
+	ts.Check(err)
+	got, want := ts.ReadFile(args[0]), ts.ReadFile(args[1])
+	if len(got) != len(want) || len(got) == 0 {
+		ts.Fatalf("%d bytes, want %d", len(got), len(want))
+	}
+	var off, sum float64
+	for i := 0; i < len(got); i += 4 {
+		g, w := float32At(got[i:]), float32At(want[i:])
+		off, sum = off+(g-w)*(g-w), sum+w*w
+	}
+	if near := off/sum <= bound; near == neg {
+		ts.Fatalf("normalised mean squared error %.3g, bound %.3g", off/sum, bound)
+	}
+}
+
+func float32At(s string) float64 {
+	return float64(math.Float32frombits(binary.LittleEndian.Uint32([]byte(s[:4]))))
+}
+
+// scriptSplit writes a small model in parts: split NAME PARTS.
+func scriptSplit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: split NAME PARTS")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	m := gguftest.Model{KV: []gguftest.KV{{Key: "general.architecture", Value: "llama"}}}
+	for i := range 2 * n {
+		m.Tensors = append(m.Tensors, gguftest.Tensor{Name: "t" + strconv.Itoa(i), Dims: []int{4}})
+	}
+	_, err = gguftest.WriteSplit(ts.MkAbs("."), args[0], m, n)
+	ts.Check(err)
+}
+
+// scriptCut copies the first bytes of a file: cut FROM TO BYTES.
+func scriptCut(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: cut FROM TO BYTES")
+	}
+	n, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(ts.ReadFile(args[0]))[:n], 0o644))
+}
