@@ -38,7 +38,6 @@ func newRoot(e *env) *cobra.Command {
 	})
 	root.PersistentFlags().BoolVarP(&e.quiet, "quiet", "q", false, "print nothing but results and errors")
 	root.PersistentFlags().BoolVarP(&e.verbose, "verbose", "v", false, "print a line for each request too: route, status and time, never its text")
-	root.MarkFlagsMutuallyExclusive("quiet", "verbose")
 	s.serveFlags(root)
 	for _, v := range []*cobra.Command{
 		newServe(e, s), newRun(e, s), newTokenize(e, s), newDetokenize(e, s), newLogits(e, s), newInspect(e), newBench(e, s),

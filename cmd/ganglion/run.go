@@ -28,11 +28,15 @@ func newRun(e *env, s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run [flags] [PROMPT]",
 		Short: "Complete one prompt (argument or stdin) on the terminal",
+		Long:  "Completes one prompt on the terminal. A line break at the end of the standard\ninput belongs to the shell and not to the prompt.",
 		Args:  atMostOne("prompt"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prompt, err := e.argOrStdin(args)
 			if err != nil {
 				return err
+			}
+			if len(args) == 0 || args[0] == "-" {
+				prompt = strings.TrimSuffix(strings.TrimSuffix(prompt, "\n"), "\r")
 			}
 			r := g.request(cmd, prompt)
 			return complete(cmd.Context(), e, s, r, g.showStats)

@@ -85,6 +85,9 @@ func (g *given) Set(v string) error { g.values = append(g.values, v); return nil
 
 // load resolves flags, environment and file into settings.
 func (s *settings) load(c *cobra.Command) error {
+	if s.e.quiet && s.e.verbose {
+		return fail(exitUsage, "", "--quiet and --verbose contradict each other")
+	}
 	flags := map[string][]string{}
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if g, ok := f.Value.(*given); ok {
@@ -167,17 +170,9 @@ func (s *settings) place(f appliance.Found) (offset, size int64, err error) {
 	return offset, size, err
 }
 
-// logConfig is the request log that the settings describe. Where they say 0 for no
-// limit, the log says less than 0.
+// logConfig is the request log that the settings describe.
 func (s *settings) logConfig(logger *slog.Logger) storage.Config {
-	c := storage.Config{Path: s.logPath(), Logger: logger, NoText: !s.LogText, MaxAge: s.LogMaxAge, MaxBytes: s.LogMaxBytes}
-	if c.MaxAge == 0 {
-		c.MaxAge = -1
-	}
-	if c.MaxBytes == 0 {
-		c.MaxBytes = -1
-	}
-	return c
+	return storage.Config{Path: s.logPath(), Logger: logger, NoText: !s.LogText, MaxAge: s.LogMaxAge, MaxBytes: s.LogMaxBytes}
 }
 
 // openLog opens the request log that the settings describe.
