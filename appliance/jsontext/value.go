@@ -347,13 +347,20 @@ func skip(s []byte, i int) int {
 	}
 }
 
+// skipString is the offset behind the string at i. Strings of media are long, so it
+// searches for quotes and backslashes; each byte is searched once for either.
 func skipString(s []byte, i int) int {
-	for i++; s[i] != '"'; i++ {
-		if s[i] == '\\' {
-			i++
+	i++
+	quote := i + bytes.IndexByte(s[i:], '"')
+	for {
+		escape := bytes.IndexByte(s[i:quote], '\\')
+		if escape < 0 {
+			return quote + 1
+		}
+		if i += escape + 2; i > quote {
+			quote = i + bytes.IndexByte(s[i:], '"')
 		}
 	}
-	return i + 1
 }
 
 func isDelimiter(b byte) bool {

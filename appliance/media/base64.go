@@ -2,6 +2,7 @@ package media
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -23,6 +24,9 @@ func (r *reader) decode(it item, v jsontext.Value) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.peek(it, coded); err != nil {
+		return nil, err
+	}
 	n, err := decodedLen(coded)
 	if err != nil {
 		return nil, badBase64(it, text, skipped, err)
@@ -33,21 +37,33 @@ func (r *reader) decode(it item, v jsontext.Value) ([]byte, error) {
 	if err := r.size(it, int64(n)); err != nil {
 		return nil, err
 	}
-	if n > headBytes {
-		head := decodeInto(make([]byte, 0, headBytes), coded)
-		t, err := sniff(it, head)
-		if err != nil {
-			return nil, err
-		}
-		if err := r.inspect(it, t, head, false); err != nil {
-			return nil, err
-		}
-	}
 	data := decodeInto(make([]byte, 0, n), coded)
-	if _, ok := detect(data); !ok && looksLikePath(text) {
-		return nil, notLocal(it) // "/etc/passwd" is base64 as well
+	// "/etc/passwd" is base64 as well.
+	if _, ok := detect(data); !ok && len(text) < 256 && looksLikePath(text) {
+		return nil, notLocal(it)
 	}
 	return data, nil
+}
+
+// peek decodes the beginning of a long item and refuses it if that is enough to
+// know that it must be. Whatever it cannot say is said of the whole.
+func (r *reader) peek(it item, coded []byte) error {
+	const digits = headBytes / 3 * 4
+	if len(coded) <= digits {
+		return nil
+	}
+	if _, err := decodedLen(coded[:digits]); errors.As(err, new(badByte)) {
+		return nil
+	}
+	head := decodeInto(make([]byte, 0, headBytes), coded[:digits])
+	if _, ok := detect(head); !ok {
+		return nil
+	}
+	t, err := sniff(it, head)
+	if err != nil {
+		return err
+	}
+	return r.inspect(it, t, head, false)
 }
 
 // payload finds the base64 in a string and how many bytes stand before it.
