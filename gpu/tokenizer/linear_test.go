@@ -17,7 +17,7 @@ func TestTimeIsNearLinear(t *testing.T) {
 	const doublings, limit = 3, 2.3
 	small := 1 << 17
 	if testing.Short() || raceEnabled {
-		small = 1 << 15
+		small = 1 << 14
 	}
 	for _, name := range families {
 		for _, unit := range []string{"a", " ", "7", "中", "!"} {
