@@ -164,15 +164,22 @@ test_go() {
 }
 
 test_page() {
-	node --test web/ui/test/
+	(cd web/ui && npm test)
 }
 
 # npm_ready installs the locked development packages of a folder.
 npm_ready() { (cd "$1" && npm ci --no-audit --no-fund --loglevel=error >/dev/null); }
 
+# test_browser drives the binary with a tiny model, and walks through the first
+# five minutes with the real one.
 test_browser() {
 	npm_ready web/e2e
-	(cd web/e2e && node --test --test-concurrency=1 ./*.test.mjs)
+	(
+		cd web/e2e
+		export GANGLION_WALK_MODEL=${GANGLION_TEST_MODEL:-}
+		export GANGLION_TEST_MODEL=../../gpu/engine/testdata/arch/qwen3-dense.gguf
+		npm test
+	)
 }
 
 # python_ready makes a virtual environment with the clients under test.
