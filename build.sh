@@ -251,6 +251,20 @@ bench() {
 	bin/ganglion bench --model "$model" "$@"
 }
 
+# bench_peer measures beside llama.cpp in one run; its Python package is built here,
+# which takes some minutes the first time.
+bench_peer() {
+	check_tools
+	local model venv=bin/peer-venv
+	model=$(model_file)
+	build
+	if ! "$venv/bin/python" -c 'import llama_cpp' 2>/dev/null; then
+		python3 -m venv --clear "$venv"
+		"$venv/bin/pip" install --quiet --disable-pip-version-check llama-cpp-python==0.3.36 numpy
+	fi
+	"$venv/bin/python" cmd/peerbench/peerbench.py bin/ganglion "$model" "$@"
+}
+
 usage() {
 	cat <<-'TEXT'
 		./build.sh run [FLAGS]     fetch the default model, build, serve (GANGLION_MODEL=FILE uses another)
@@ -259,6 +273,7 @@ usage() {
 		./build.sh appliance       bin/ganglion-appliance: one executable with the model inside
 		./build.sh fetch           the default model into models/
 		./build.sh bench [FLAGS]   speed on the default model
+		./build.sh bench-peer      the same beside llama.cpp, in turns in one run
 	TEXT
 }
 
@@ -269,6 +284,7 @@ build) build ;;
 appliance) appliance ;;
 fetch) check_tools && fetch ;;
 bench) shift && bench "$@" ;;
+bench-peer) shift && bench_peer "$@" ;;
 help | -h | --help) usage ;;
 *) usage >&2 && die "unknown command: $1" ;;
 esac
