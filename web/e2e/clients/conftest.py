@@ -1,34 +1,60 @@
 """Starts the real binary on a tiny model for the tests of real clients."""
-import json
+import dataclasses
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import threading
-import urllib.request
+import time
 
+# Read by the packages when they are imported: no test leaves this machine.
+os.environ.update(LITELLM_LOCAL_MODEL_COST_MAP="True", LANGSMITH_TRACING="false", SCHEMATHESIS_HOOKS="")
+
+import httpx
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TINY = ROOT / "gpu" / "engine" / "testdata" / "arch" / "gemma3-dense.gguf"
 
+# The tiny model ends a text on its token 2, which a test of a long answer bans.
+NO_END = {"2": -100}
+
+
+def eventually(what, condition, seconds=30):
+    """Waits until condition() is true and returns it; looks again every 10 ms."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"{what}: not so after {seconds} s"
+        threading.Event().wait(0.01)
+
 
 class Server:
-    """A running `ganglion serve` and what it printed."""
+    """A running `ganglion serve`. Numerics are exact, so that a text does not
+    depend on what else is computed at the same time."""
 
     def __init__(self, *flags):
-        binary = os.environ["GANGLION_BIN"]
         self.home = tempfile.TemporaryDirectory()
         env = {k: v for k, v in os.environ.items() if not k.startswith(("GANGLION_", "XDG_"))}
         env["HOME"] = self.home.name
         self.process = subprocess.Popen(
-            [binary, "serve", "--listen", "127.0.0.1:0", "--model", str(TINY), "--context", "32768",
-             "--data", self.home.name + "/data", *flags],
+            [os.environ["GANGLION_BIN"], "serve", "--listen", "127.0.0.1:0", "--model", str(TINY),
+             "--numerics", "exact", "--data", self.home.name + "/data", *flags],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=env)
         self.lines = []
-        self.url = self._wait_for("listening on ")
+        self.http = None
+        try:
+            self.url = self._wait_for("listening on ")
+        except BaseException:
+            self.close()
+            raise
         self._drain = threading.Thread(target=self._read_on, daemon=True)
         self._drain.start()
+        self.http = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
+        eventually("ready", lambda: self.http.get("/health").status_code == 200)
 
     def _wait_for(self, mark):
         for line in self.process.stderr:
@@ -42,35 +68,53 @@ class Server:
             self.lines.append(line)
 
     def get(self, path):
-        with urllib.request.urlopen(self.url + path, timeout=30) as answer:
-            return json.load(answer)
+        return self.http.get(path).raise_for_status().json()
+
+    def post(self, **body):
+        return self.http.post("/v1/completions", json=body)
+
+    def newest(self):
+        """The newest row of the request log, or None."""
+        rows = self.get("/v1/log?limit=1")["records"]
+        return rows[0] if rows else None
 
     def close(self):
+        if self.http:
+            self.http.close()
         self.process.terminate()
         self.process.wait(timeout=30)
-        self._drain.join(timeout=30)
         self.process.stderr.close()
         self.home.cleanup()
 
 
-def wait_ready(server):
-    """Polls /health until the model can answer; the server says when to retry."""
-    for _ in range(600):
-        try:
-            server.get("/health")
-            return
-        except urllib.error.HTTPError as e:
-            if e.code != 503:
-                raise
-        threading.Event().wait(0.05)
-    raise RuntimeError("the model was not loaded in time")
+@dataclasses.dataclass
+class Reference:
+    """What the server says to a client that is none: the bare body and answer."""
+    hello: str
+    world: str
+    stop: str      # printable, of several tokens, in the middle of hello
+    stopped: str   # hello up to stop
+    message: dict  # text of the refusal, by the field at fault
 
 
 @pytest.fixture(scope="session")
 def server():
-    s = Server()
+    s = Server("--context", "32768")
     try:
-        wait_ready(s)
         yield s
     finally:
         s.close()
+
+
+@pytest.fixture(scope="session")
+def reference(server):
+    def choice(prompt):
+        return server.post(prompt=prompt, max_tokens=24, temperature=0, logprobs=0).json()["choices"][0]
+
+    hello, world = choice("Hello"), choice("World")["text"]
+    stop = next(m for m in re.finditer(r"[!-~]{2,}", hello["text"]) if m.start() > 0)
+    assert stop[0] not in hello["logprobs"]["tokens"], "the stop string is one token"
+    assert hello["text"] != world
+    message = {field: server.post(prompt="Hello", **{field: value}).json()["error"]["message"]
+               for field, value in [("top_p", 2), ("max_tokens", -1)]}
+    return Reference(hello["text"], world, stop[0], hello["text"][:hello["text"].index(stop[0])], message)
