@@ -76,7 +76,8 @@ func TestModelTruncatedWhileServing(t *testing.T) {
 	}
 	p.load(other, "")
 	p.waitLine("loaded whole ")
-	for p.get("/healthz", nil) != http.StatusOK {
+	for s := (status{}); s.Model == nil || s.Model.Name != "whole"; { // a moment after the line
+		p.get("/v1/status", &s)
 	}
 	p.answers()
 	p.stop()

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/binary"
 	"errors"
+	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -106,4 +107,26 @@ func scriptCut(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.Atoi(args[2])
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(ts.ReadFile(args[0]))[:n], 0o644))
+}
+
+// A completion that is interrupted ends within moments, with what came so far on
+// stdout and the code of an interrupted program.
+func TestRunInterrupted(t *testing.T) {
+	cmd := exec.Command(binaryPath(t), "run", "--model", tinyPath(t), "--context", "200000", "-n", "190000", "x")
+	cmd.Env = cleanEnv(t.TempDir())
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := launchCmd(t, cmd)
+	if _, err := io.ReadFull(stdout, make([]byte, 8)); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	go io.Copy(io.Discard, stdout) // what was on its way
+	if code := p.wait(); code != exitInterrupted || p.output() != "" {
+		t.Errorf("ended with code %d, want %d:\n%s", code, exitInterrupted, p.output())
+	}
 }
