@@ -70,9 +70,10 @@
 // the core was 14.7 to 16.7 GB/s in the same minutes. Matrix times vector from
 // memory | from cache, GB/s of packed bytes; 512 rows, GFLOP/s:
 //
-//	Q8_0 15.7 | 43   87     Q4_K 14.0 | 27  128     Q4_0 15.8 | 31  137
-//	Q5_0 13.9 | 27  131     Q6_K 14.1 | 30  114     Q5_K 13.9 | 22  108
-//	Q3_K 11.6 | 15  107     Q2_K 10.9 | 13  107     IQ4_NL 14.7 | 20 84
+//	Q8_0 15.7 | 42   88     Q4_K 14.0 | 27  136     Q4_0 15.8 | 31  140
+//	Q5_0 13.9 | 28  133     Q6_K 14.1 | 30  118     Q5_K 13.9 | 24  117
+//	Q3_K 11.6 | 15  110     Q2_K 10.9 | 13  106     IQ4_NL 14.7 | 20 88
+//	F16 (file's bytes)  from cache 40, 61;   exact mode on Q8_0  from cache 5, 38
 //
 // Decoding is bound by memory for all but the 2- and 3-bit types.
 //

@@ -41,13 +41,18 @@ func randomWeight(rng *rand.Rand, typ tensor.Type, rows, cols int) *ops.Weight {
 	return w
 }
 
-// zeroWeight is for benchmarks: what the codes are does not matter to their speed.
+// zeroWeight is a matrix of zeros in memory of its own: pages that were never written
+// would all be the same page of zeros, and benchmarks would read it from cache.
 func zeroWeight(typ tensor.Type, rows, cols int) *ops.Weight {
 	n, err := tensor.RowBytes(typ, cols)
 	if err != nil {
 		panic(err)
 	}
-	return &ops.Weight{Name: typ.String(), Type: typ, Cols: cols, Rows: rows, Experts: 1, Data: make([]byte, n*rows)}
+	w := &ops.Weight{Name: typ.String(), Type: typ, Cols: cols, Rows: rows, Experts: 1, Data: make([]byte, n*rows)}
+	for i := 0; i < len(w.Data); i += 4096 {
+		w.Data[i] = 0
+	}
+	return w
 }
 
 // productPlan multiplies the embeddings of a batch by each of the matrices; the

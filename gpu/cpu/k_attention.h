@@ -32,7 +32,9 @@ INLINE v8f a_madd(const int exact, v8f a, v8f b, v8f c) { return exact ? c + a *
 INLINE void a_dots(const int half, const int exact, const int nq, const int nk, const float *q, int64_t qs,
                    const uint8_t *const *k, int n, float *s) {
     v8f l[4][4], h[4][4]; // fixed sizes: arrays of variable size stay in memory
+UNROLL
     for (int a = 0; a < nq; a++)
+UNROLL
         for (int b = 0; b < nk; b++) l[a][b] = h[a][b] = vset(0);
     int i = 0;
     for (; i + 16 <= n; i += 16)
@@ -46,13 +48,17 @@ UNROLL
             }
         }
     if (i < n)
+UNROLL
         for (int b = 0; b < nk; b++)
+UNROLL
             for (int a = 0; a < nq; a++) {
                 l[a][b] = a_madd(exact, vgetn(q + a * qs + i, n - i), a_loadn(half, k[b], i, n - i), l[a][b]);
                 if (n - i > 8)
                     h[a][b] = a_madd(exact, vgetn(q + a * qs + i + 8, n - i - 8), a_loadn(half, k[b], i + 8, n - i - 8), h[a][b]);
             }
+UNROLL
     for (int a = 0; a < nq; a++)
+UNROLL
         for (int b = 0; b < nk; b++) s[a * GL_CHUNK + b] = fold(l[a][b], h[a][b]);
 }
 
@@ -73,6 +79,7 @@ INLINE void a_scores(const int half, const int exact, const int nq, const int nk
     int j = 0;
     for (; j + nk <= n; j += nk) {
         const uint8_t *p[4];
+UNROLL
         for (int b = 0; b < nk; b++) p[b] = a_cell(k, j + b);
         a_dots(half, exact, nq, nk, q, qs, p, width, s + j);
     }
@@ -86,7 +93,9 @@ INLINE void a_scores(const int half, const int exact, const int nq, const int nk
 INLINE void a_values(const int half, const int exact, const int nq, const int nv, const float *e, const a_kv *v, int n, int d,
                      float *acc, int64_t as) {
     v8f s[4][8];
+UNROLL
     for (int a = 0; a < nq; a++)
+UNROLL
         for (int b = 0; b < nv; b++) s[a][b] = vset(0);
     for (int j = 0; j < n; j++) {
         const uint8_t *p = a_cell(v, j);
@@ -97,12 +106,15 @@ UNROLL
             for (int a = 0; a < nq; a++) s[a][b] = a_madd(exact, vset(e[a * GL_CHUNK + j]), x, s[a][b]);
         }
     }
+UNROLL
     for (int a = 0; a < nq; a++)
+UNROLL
         for (int b = 0; b < nv; b++) vstore(acc + a * as + d + 8 * b, s[a][b]);
 }
 
 INLINE void a_value_rest(const int half, const int exact, const int nq, const float *e, const a_kv *v, int n, int d, int width,
                          float *acc, int64_t as) {
+UNROLL
     for (int a = 0; a < nq; a++) {
         v8f s = vset(0);
         for (int j = 0; j < n; j++) s = a_madd(exact, vset(e[a * GL_CHUNK + j]), a_loadn(half, a_cell(v, j), d, width - d), s);
@@ -148,6 +160,7 @@ INLINE void a_softmax(const a_task *t, int a, float *s, float *part, int width) 
 INLINE void a_chunk(const int half, const int exact, const int nq, const a_task *t) {
     const int n = t->hi - t->lo, kd = t->op->i[1], vd = t->op->i[2];
     a_scores(half, exact, nq, 4 / nq, t->q, kd, &t->k, n, kd, t->scores);
+UNROLL
     for (int a = 0; a < nq; a++) a_softmax(t, a, t->scores + a * GL_CHUNK, t->part + a * t->ps, vd);
     int d = 0;
     for (; d + 64 / nq <= vd; d += 64 / nq) a_values(half, exact, nq, 8 / nq, t->scores, &t->v, n, d, t->part, t->ps);
@@ -245,6 +258,7 @@ static void op_attention(const gl_prog *p, const gl_op *op, int tid) {
             chunk(&t);
         }
         if (!split)
+UNROLL
             for (int a = 0; a < nq; a++)
                 a_combine(op->vec[0] ? op->vec[0] + head + a : NULL, vd, local + a * most * ps, ps, chunks,
                           gl_row(p, &op->out[0], r) + (int64_t)(head + a) * vd);

@@ -22,12 +22,14 @@ INLINE v8f f_part(const int type, const uint8_t *p, int64_t i, int n) {
 // f_dots computes nw weight rows times nr activation rows, eight lanes each.
 INLINE void f_dots(const int type, const int nw, const int nr, const uint8_t *w, int64_t ws, const float *x, int64_t xs,
                    int cols, float *y /* [nr][nw] */) {
-    v8f acc[4][2]; // fixed sizes: arrays of variable size stay in memory
+    v8f acc[4][3]; // fixed sizes: arrays of variable size stay in memory
+UNROLL
     for (int a = 0; a < nw; a++)
+UNROLL
         for (int r = 0; r < nr; r++) acc[a][r] = vset(0);
     int64_t i = 0;
     for (; i + 8 <= cols; i += 8) {
-        v8f xv[2];
+        v8f xv[3];
 UNROLL
         for (int r = 0; r < nr; r++) xv[r] = vload(x + r * xs + i);
 UNROLL
@@ -38,10 +40,14 @@ UNROLL
         }
     }
     if (i < cols)
+UNROLL
         for (int a = 0; a < nw; a++)
+UNROLL
             for (int r = 0; r < nr; r++)
                 acc[a][r] = vfma(f_part(type, w + a * ws, i, (int)(cols - i)), vpart(x + r * xs + i, (int)(cols - i)), acc[a][r]);
+UNROLL
     for (int a = 0; a < nw; a++)
+UNROLL
         for (int r = 0; r < nr; r++) y[r * nw + a] = fold(acc[a][r], vset(0));
 }
 
@@ -50,16 +56,20 @@ INLINE void f_mm(const int type, const gl_weight *w, int expert, int t0, int t1,
     const uint8_t *data = w->data + (int64_t)expert * w->rows * w->row_bytes;
     int last = t1 * GL_TILE < w->rows ? t1 * GL_TILE : w->rows;
     for (int r = 0; r < n;) {
-        int nr = n - r >= 2 ? 2 : 1;
+        int nr = n - r >= 3 ? 3 : n - r; // 12 sums, 3 inputs and a weight fill the registers
         for (int o = t0 * GL_TILE; o < last;) {
             const uint8_t *p = data + o * w->row_bytes;
-            float t[8];
+            float t[12];
             int nw = last - o >= 4 ? 4 : 1;
-            if (nw == 4 && nr == 2) f_dots(type, 4, 2, p, w->row_bytes, x + r * xs, xs, w->cols, t);
+            if (nw == 4 && nr == 3) f_dots(type, 4, 3, p, w->row_bytes, x + r * xs, xs, w->cols, t);
+            else if (nw == 4 && nr == 2) f_dots(type, 4, 2, p, w->row_bytes, x + r * xs, xs, w->cols, t);
             else if (nw == 4) f_dots(type, 4, 1, p, w->row_bytes, x + r * xs, xs, w->cols, t);
+            else if (nr == 3) f_dots(type, 1, 3, p, w->row_bytes, x + r * xs, xs, w->cols, t);
             else if (nr == 2) f_dots(type, 1, 2, p, w->row_bytes, x + r * xs, xs, w->cols, t);
             else f_dots(type, 1, 1, p, w->row_bytes, x + r * xs, xs, w->cols, t);
+UNROLL
             for (int k = 0; k < nr; k++)
+UNROLL
                 for (int a = 0; a < nw; a++) y[(r + k) * ys + o + a] = t[k * nw + a] + (bias ? bias[o + a] : 0);
             o += nw;
         }
@@ -80,6 +90,7 @@ F_MM(mm_bf16, GL_BF16)
 // e_dots is four dot products in the order of exact mode.
 INLINE void e_dots(const float *w, int64_t ws, const float *x, int cols, float *y) {
     v8f l[4], h[4];
+UNROLL
     for (int a = 0; a < 4; a++) l[a] = h[a] = vset(0);
     int i = 0;
     for (; i + 16 <= cols; i += 16) {
@@ -91,11 +102,13 @@ UNROLL
         }
     }
     if (i < cols)
+UNROLL
         for (int a = 0; a < 4; a++) {
             const float *p = w + a * ws + i;
             l[a] = l[a] + vgetn(p, cols - i) * vgetn(x + i, cols - i);
             if (cols - i > 8) h[a] = h[a] + vgetn(p + 8, cols - i - 8) * vgetn(x + i + 8, cols - i - 8);
         }
+UNROLL
     for (int a = 0; a < 4; a++) y[a] = fold(l[a], h[a]);
 }
 

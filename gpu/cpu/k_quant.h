@@ -140,6 +140,7 @@ INLINE void q_tile(const int bits, const int code, const int8_t *lut, const int 
     const uint8_t *sc = tile, *q = tile + q_scale_bytes(scale, nb);
     const int super = scale >= SC_KM ? 8 : 1;
     const v8f off = vset(code == CODE_16 ? 16.0f : 0.0f); // what the minimum must add back
+UNROLL
     for (int r = 0; r < nr; r++) acc[r] = vset(0);
     for (int b = 0; b < nb; b += super) {
         v8f d = vset(0), m = vset(0), d0 = vset(0), m0 = vset(0);
@@ -187,6 +188,7 @@ INLINE void q_rows(const int bits, const int code, const int8_t *lut, const int 
     for (int t = t0; t < t1; t++, tile += w->tile_bytes) {
         v8f acc[4];
         q_tile(bits, code, lut, scale, nr, tile, w->cols / 32, x, xs, acc);
+UNROLL
         for (int r = 0; r < nr; r++)
             q_store(y + r * ys + GL_TILE * t, bias ? bias + GL_TILE * t : NULL, w->rows - GL_TILE * t, acc[r]);
     }
