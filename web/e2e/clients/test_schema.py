@@ -1,0 +1,98 @@
+"""Generated requests against the document that the server itself gives out: no
+answer is a failure of the server, and every answer is one the document tells of."""
+import collections
+import json
+
+import hypothesis
+import jsonschema_rs
+import pytest
+import schemathesis
+from conftest import Server
+from schemathesis import GenerationMode
+from schemathesis.checks import CHECKS, load_all_checks
+
+load_all_checks()
+CONFORMANCE = [CHECKS.get_one(name) for name in (
+    "status_code_conformance", "content_type_conformance", "response_headers_conformance",
+    "response_schema_conformance", "negative_data_rejection")]
+SCHEMA = CHECKS.get_one("response_schema_conformance")
+BUSY = {"queue_full", "no_model"}
+
+
+def settings(cases):
+    return hypothesis.settings(max_examples=cases, derandomize=True, database=None, deadline=None,
+                               phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+                               suppress_health_check=list(hypothesis.HealthCheck))
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A server with room for few tokens, so that 500 answers take little time."""
+    s = Server("--context", "64", "--max-tokens", "4")
+    try:
+        yield s
+    finally:
+        s.close()
+
+
+@pytest.fixture(scope="module")
+def document(small):
+    return schemathesis.openapi.from_url(small.url + "/openapi.json")
+
+
+@pytest.fixture(scope="module")
+def chunk(document):
+    """Validates the data of one event of a stream."""
+    return jsonschema_rs.Draft202012Validator(
+        {"$ref": "#/components/schemas/CompletionsResponse", "components": document.raw_schema["components"]})
+
+
+def check_stream(answer, chunk):
+    """The document of a stream in OpenAPI 3.1 is a string: its events are read here."""
+    events = [e for e in answer.content.decode().split("\n\n") if not e.startswith(":")]
+    assert events[-2:] == ["data: [DONE]", ""]
+    for event in events[:-2]:
+        assert event.startswith("data: ")
+        chunk.validate(json.loads(event.removeprefix("data: ")))
+
+
+def exercise(operation, cases, chunk):
+    """Sends requests that the document allows and others that it does not, and
+    returns how often each status came back."""
+    requests = hypothesis.strategies.one_of(
+        operation.as_strategy(generation_mode=GenerationMode.POSITIVE),
+        operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
+    seen = collections.Counter()
+
+    @settings(cases)
+    @hypothesis.given(requests)
+    def run(case):
+        answer = case.call()
+        seen[answer.status_code] += 1
+        if answer.status_code >= 500:
+            assert answer.status_code == 503, answer.text
+            if not operation.path.startswith("/health"):
+                assert answer.json()["error"]["code"] in BUSY
+        if answer.headers["Content-Type"] == "text/event-stream":
+            seen["stream"] += 1
+            check_stream(answer, chunk)
+            case.validate_response(answer, checks=[c for c in CONFORMANCE if c is not SCHEMA])
+        else:
+            case.validate_response(answer, checks=CONFORMANCE)
+
+    run()
+    return seen
+
+
+def test_completions(document, chunk):
+    seen = exercise(document["/v1/completions"]["POST"], 500, chunk)
+    # All ways of the answer were gone often enough to mean something.
+    assert min(seen[200], seen[400], seen["stream"]) >= 20, seen
+
+
+def test_other_routes(document, chunk):
+    operations = [result.ok() for result in document.get_all_operations()]
+    others = [o for o in operations if o.path != "/v1/completions"]
+    assert len(others) > 10
+    for operation in others:
+        assert exercise(operation, 20, chunk), operation.path
