@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -71,6 +72,9 @@ func TestProgressIsForTerminals(t *testing.T) {
 				update(1<<20, 4<<20)
 			}
 			end()
+			if tt.want && !strings.HasSuffix(b.String(), "\x1b[2K\r") && runtime.GOOS != "windows" {
+				t.Errorf("the bar is still there: %q", b.String())
+			}
 			if got := strings.Contains(b.String(), "loading m"); got != tt.want {
 				t.Errorf("drawn: %v, want %v: %q", got, tt.want, b.String())
 			}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
@@ -64,7 +66,7 @@ func (e *env) json(v any) error {
 }
 
 // progress returns a callback that draws a bar of bytes on a terminal, and a
-// function that ends it. Elsewhere the callback is nil.
+// function that takes it away. Elsewhere the callback is nil.
 func (e *env) progress(what string) (update func(done, total int64), end func()) {
 	if !e.stderrTTY || e.quiet {
 		return nil, func() {}
@@ -73,13 +75,14 @@ func (e *env) progress(what string) (update func(done, total int64), end func())
 	update = func(done, total int64) {
 		if bar == nil {
 			bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(e.stderr), progressbar.OptionSetDescription(line(what)),
-				progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
+				progressbar.OptionShowBytes(true), progressbar.OptionSetWidth(30), progressbar.OptionThrottle(100*time.Millisecond),
+				progressbar.OptionUseANSICodes(runtime.GOOS != "windows")) // not every console there knows them
 		}
 		_ = bar.Set64(done) // a bar that cannot be drawn is no error of the work
 	}
 	return update, func() {
 		if bar != nil {
-			_ = bar.Finish()
+			_ = bar.Clear() // the line is for what comes next
 		}
 	}
 }

@@ -60,7 +60,6 @@ func (m *models) Load(ctx context.Context, id string) error {
 func (m *models) load(f appliance.Found) {
 	update, end := m.e.progress("loading " + f.Name)
 	m.service.Load(m.life, func(ctx context.Context, progress func(done, total int64)) (appliance.Model, error) {
-		defer end()
 		began := time.Now()
 		b, err := m.open()
 		if err != nil {
@@ -78,6 +77,7 @@ func (m *models) load(f appliance.Found) {
 			}
 		}
 		loaded, err := engine.Open(ctx, c)
+		end() // before anything is printed on its line
 		if err != nil {
 			return nil, err
 		}
