@@ -8,8 +8,10 @@ import jsonschema_rs
 import pytest
 import schemathesis
 from conftest import Server
+from proxy import Proxy
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
+from schemathesis.core.failures import FailureGroup
 
 load_all_checks()
 CONFORMANCE = [CHECKS.get_one(name) for name in (
@@ -37,7 +39,9 @@ def small():
 
 @pytest.fixture(scope="module")
 def document(small):
-    return schemathesis.openapi.from_url(small.url + "/openapi.json")
+    loaded = schemathesis.openapi.from_url(small.url + "/openapi.json")
+    loaded.config.max_stream_events = 10_000  # read every stream to its end
+    return loaded
 
 
 @pytest.fixture(scope="module")
@@ -56,24 +60,29 @@ def check_stream(answer, chunk):
         chunk.validate(json.loads(event.removeprefix("data: ")))
 
 
-def exercise(operation, cases, chunk):
+def streamed(case):
+    case.body["stream"] = True
+    return case
+
+
+def exercise(operation, cases, chunk, *more, base=None):
     """Sends requests that the document allows and others that it does not, and
     returns how often each status came back."""
+    allowed = operation.as_strategy(generation_mode=GenerationMode.POSITIVE)
     requests = hypothesis.strategies.one_of(
-        operation.as_strategy(generation_mode=GenerationMode.POSITIVE),
-        operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
+        allowed, operation.as_strategy(generation_mode=GenerationMode.NEGATIVE), *(allowed.map(m) for m in more))
     seen = collections.Counter()
 
     @settings(cases)
     @hypothesis.given(requests)
     def run(case):
-        answer = case.call()
+        answer = case.call(base_url=base)
         seen[answer.status_code] += 1
         if answer.status_code >= 500:
             assert answer.status_code == 503, answer.text
             if not operation.path.startswith("/health"):
                 assert answer.json()["error"]["code"] in BUSY
-        if answer.headers["Content-Type"] == "text/event-stream":
+        if answer.headers["content-type"] == ["text/event-stream"]:
             seen["stream"] += 1
             check_stream(answer, chunk)
             case.validate_response(answer, checks=[c for c in CONFORMANCE if c is not SCHEMA])
@@ -85,7 +94,7 @@ def exercise(operation, cases, chunk):
 
 
 def test_completions(document, chunk):
-    seen = exercise(document["/v1/completions"]["POST"], 500, chunk)
+    seen = exercise(document["/v1/completions"]["POST"], 500, chunk, streamed)
     # All ways of the answer were gone often enough to mean something.
     assert min(seen[200], seen[400], seen["stream"]) >= 20, seen
 
@@ -96,3 +105,12 @@ def test_other_routes(document, chunk):
     assert len(others) > 10
     for operation in others:
         assert exercise(operation, 20, chunk), operation.path
+
+
+def test_an_answer_that_is_not_as_told_is_noticed(small, document, chunk):
+    def misspelt(body):
+        return (piece.replace(b'"finish_reason"', b'"finish-reason"').replace(b'"message"', b'"massage"') for piece in body)
+
+    with Proxy(small.url, misspelt) as proxy:
+        with pytest.raises((FailureGroup, jsonschema_rs.ValidationError), match="(finish_reason|message)"):
+            exercise(document["/v1/completions"]["POST"], 20, chunk, base=proxy.url)
