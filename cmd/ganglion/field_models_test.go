@@ -151,7 +151,7 @@ func TestWithoutTemporaryFolder(t *testing.T) {
 	for name, dir := range map[string]string{"missing": "/nonexistent/tmp", "not a folder": "/dev/null", "not writable": "/proc"} {
 		t.Run(name, func(t *testing.T) {
 			home := t.TempDir()
-			p := start(t, []string{"HOME=" + home, "TMPDIR=" + dir, "SQLITE_TMPDIR=" + dir}, "serve", "--listen", "127.0.0.1:0", "--model", tinyPath(t))
+			p := start(t, []string{"HOME=" + home, "TMPDIR=" + dir, "SQLITE_TMPDIR=" + dir, "GORACE=" + quickEnd}, "serve", "--listen", "127.0.0.1:0", "--model", tinyPath(t))
 			p.ready()
 			p.answers()
 			p.stop()

@@ -29,6 +29,7 @@ func TestScripts(t *testing.T) {
 			home := filepath.Join(e.WorkDir, "home")
 			e.Setenv("HOME", home)
 			e.Setenv("TINY", tiny)
+			e.Setenv("GORACE", quickEnd)
 			e.Setenv("GOLDEN", filepath.Join(filepath.Dir(tiny), "gemma3-dense.logits.f32"))
 			return os.Mkdir(home, 0o755)
 		},
