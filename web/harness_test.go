@@ -117,6 +117,14 @@ type reply struct {
 func (b *bench) do(method, path, body string, header ...string) reply {
 	b.t.Helper()
 	r := b.request(method, path, body, header...)
+	out := b.send(r)
+	checkExchange(b.t, r, body, out)
+	return out
+}
+
+// send sends a request and reads the answer to its end.
+func (b *bench) send(r *http.Request) reply {
+	b.t.Helper()
 	resp, err := b.client.Do(r)
 	if err != nil {
 		b.t.Fatal(err)
@@ -126,9 +134,7 @@ func (b *bench) do(method, path, body string, header ...string) reply {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	out := reply{resp.StatusCode, resp.Header, string(data)}
-	checkExchange(b.t, r, body, out)
-	return out
+	return reply{resp.StatusCode, resp.Header, string(data)}
 }
 
 // request makes a request; header holds names and values in turn.
@@ -277,18 +283,16 @@ func lines(r io.Reader) func() (string, error) {
 	}
 }
 
+// uncheckedGet gets without holding the answer against the documents, which cannot
+// express every query.
+func (b *bench) uncheckedGet(path string) reply {
+	b.t.Helper()
+	return b.send(b.request("GET", path, ""))
+}
+
 // unchecked posts without holding the answer against the documents, which takes
 // longer than the answer.
 func (b *bench) unchecked(body string) reply {
 	b.t.Helper()
-	resp, err := b.client.Do(b.request("POST", "/v1/completions", body))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return reply{resp.StatusCode, resp.Header, string(data)}
+	return b.send(b.request("POST", "/v1/completions", body))
 }

@@ -3,7 +3,6 @@ package web
 import (
 	"net/http"
 	"slices"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/julienschmidt/httprouter"
@@ -25,16 +24,15 @@ var outcomes = []appliance.Outcome{
 
 // listLog answers GET /v1/log, newest first.
 func (s *Server) listLog(w *response, r *http.Request, _ httprouter.Params) error {
-	q := r.URL.Query()
-	query := appliance.RecordQuery{
-		Limit: defaultRecords, Before: q.Get("before"), Outcome: appliance.Outcome(q.Get("outcome")), Text: q.Get("q"),
+	q, err := queryOf(r, "limit", "before", "q", "outcome")
+	if err != nil {
+		return err
 	}
-	if v := q.Get("limit"); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 1 || n > maxRecords {
-			return appliance.Errorf(appliance.CodeInvalid, "limit", "limit must be an integer from 1 to %d", maxRecords)
-		}
-		query.Limit = n
+	query := appliance.RecordQuery{
+		Before: q.Get("before"), Outcome: appliance.Outcome(q.Get("outcome")), Text: q.Get("q"),
+	}
+	if query.Limit, err = count(q, "limit", defaultRecords, maxRecords); err != nil {
+		return err
 	}
 	if !slices.Contains(outcomes, query.Outcome) {
 		return appliance.Errorf(appliance.CodeInvalid, "outcome", "outcome must be one of %v", outcomes[1:])

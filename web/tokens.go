@@ -106,18 +106,17 @@ func (s *Server) detokenize(w *response, r *http.Request, _ httprouter.Params) e
 // any case, the shortest first. One word has several tokens, with and without a
 // space before it, and a bias is for one of them.
 func (s *Server) searchTokens(w *response, r *http.Request, _ httprouter.Params) error {
-	q := r.URL.Query()
+	q, err := queryOf(r, "contains", "limit")
+	if err != nil {
+		return err
+	}
 	want := strings.ToLower(q.Get("contains"))
 	if want == "" || !utf8.ValidString(want) {
 		return appliance.Errorf(appliance.CodeMissing, "contains", "contains must be a text in UTF-8")
 	}
-	limit := defaultMatches
-	if l := q.Get("limit"); l != "" {
-		n, err := strconv.Atoi(l)
-		if err != nil || n < 1 || n > maxMatches {
-			return appliance.Errorf(appliance.CodeInvalid, "limit", "limit must be an integer from 1 to %d", maxMatches)
-		}
-		limit = n
+	limit, err := count(q, "limit", defaultMatches, maxMatches)
+	if err != nil {
+		return err
 	}
 	v, err := s.vocabulary()
 	if err != nil {

@@ -99,7 +99,7 @@ class Reference:
 
 @pytest.fixture(scope="session")
 def server():
-    s = Server("--context", "32768")
+    s = Server("--context", "131072")
     try:
         yield s
     finally:

@@ -15,7 +15,7 @@ const tiny = fileURLToPath(new URL('../../../gpu/engine/testdata/arch/gemma3-den
 // The tiny model ends a text on its token 2, which a test of a long answer bans.
 export const noEnd = { 2: -100 };
 // Tokens that take far longer than a test waits.
-export const long = 12_000;
+export const long = 100_000;
 export const kilobytes30 = ' this is the'.repeat(2500);
 
 // eventually waits until a condition holds and returns its value; it looks again
@@ -35,7 +35,7 @@ export async function eventually(what, condition, seconds = 30) {
 export async function startServer(...flags) {
   const home = await mkdtemp(join(tmpdir(), 'ganglion-'));
   const process_ = spawn(process.env.GANGLION_BIN,
-    ['serve', '--listen', '127.0.0.1:0', '--model', tiny, '--numerics', 'exact', '--context', '32768', '--data', join(home, 'data'), ...flags],
+    ['serve', '--listen', '127.0.0.1:0', '--model', tiny, '--numerics', 'exact', '--context', '131072', '--data', join(home, 'data'), ...flags],
     { env: { PATH: process.env.PATH, HOME: home }, stdio: ['ignore', 'ignore', 'pipe'] });
   const gone = new Promise((resolve) => process_.once('exit', resolve));
   const close = async () => {

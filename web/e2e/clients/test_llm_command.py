@@ -35,7 +35,7 @@ def test_text(command, reference, flags):
 
 
 def test_interrupt_frees_the_slot(command, server):
-    process = command(*options(max_tokens=12_000, seed=1, logit_bias=str(NO_END).replace("'", '"')))
+    process = command(*options(max_tokens=100_000, seed=1, logit_bias=str(NO_END).replace("'", '"')))
     assert len(process.stdout.read(3)) == 3
     assert server.get("/v1/status")["running"] == 1
     process.send_signal(signal.SIGINT)

@@ -44,10 +44,10 @@ def test_two_choices_of_one_prompt(client):
 
 def test_a_busy_server_is_an_error_that_says_when_to_come_back():
     """The libraries try again on 503, and wait as long as Retry-After says."""
-    other = Server("--slots", "1", "--queue", "1", "--context", "32768")
+    other = Server("--slots", "1", "--queue", "1", "--context", "131072")
     try:
         busy = openai.OpenAI(base_url=other.url + "/v1", api_key="any-key", max_retries=0)
-        ask = dict(model="any", prompt="Hello", max_tokens=12_000, logit_bias=NO_END, stream=True)
+        ask = dict(model="any", prompt="Hello", max_tokens=100_000, logit_bias=NO_END, stream=True)
         with busy.completions.create(**ask) as running:
             assert next(iter(running))
             with pytest.raises(openai.APIStatusError) as e:

@@ -7,7 +7,7 @@ from adapters import CLIENTS
 from conftest import NO_END, eventually
 
 GREEDY = dict(max_tokens=24, temperature=0)
-LONG = 12_000  # tokens that take far longer than a test waits
+LONG = 100_000  # tokens that take far longer than a test waits
 KILOBYTES_30 = " this is the" * 2500
 
 
