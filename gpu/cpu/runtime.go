@@ -177,15 +177,19 @@ func (r *Runtime) newScratch() error {
 	return nil
 }
 
-// grow makes b at least bytes large; what it held is lost.
+// grow makes b at least bytes large; what it held is lost. When there is no memory
+// b stays as it was, for smaller programs still use it.
 func grow(what string, b *block, bytes int64) error {
 	if b.p != nil && b.bytes >= bytes {
 		return nil
 	}
+	larger, err := newBlock(what, bytes, true)
+	if err != nil {
+		return err
+	}
 	b.free()
-	var err error
-	*b, err = newBlock(what, bytes, true)
-	return err
+	*b = larger
+	return nil
 }
 
 // SaveState copies the recurrent state of a slot: the plan's states one after

@@ -57,6 +57,7 @@ type Engine struct {
 	batch    ops.Batch
 	result   ops.Result
 	touched  []int // slots of the running batch
+	whole    bool  // the batch ran to its end
 	current  ops.Program
 	step     func() error // runs current; made once, for a closure costs an allocation
 

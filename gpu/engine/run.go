@@ -18,17 +18,18 @@ func (e *Engine) Release(slot int) { e.slots.Release(slot) }
 
 // Run appends the rows' tokens to their slots and computes them in one batch. It
 // returns one head for each row that wants one, in row order, valid until the
-// next Run. Rows of one slot must stand together. When the backend fails, the
-// slots of the batch are reset, for their cells are in doubt.
+// next Run. Rows of one slot must stand together. When the backend fails or
+// panics, the slots of the batch are reset, for their cells are in doubt.
 func (e *Engine) Run(rows []Row) ([]Head, error) {
+	e.whole = false
+	defer e.resetUnlessWhole()
 	if err := e.fill(rows); err != nil {
-		e.reset()
 		return nil, err
 	}
 	if err := e.submit(); err != nil {
-		e.reset()
 		return nil, fmt.Errorf("engine: run of %d rows: %w", len(rows), err)
 	}
+	e.whole = true
 	return e.result.Heads, nil
 }
 
@@ -74,7 +75,11 @@ func (e *Engine) fill(rows []Row) error {
 	return b.Check(e.plan, e.opts)
 }
 
-func (e *Engine) reset() {
+// resetUnlessWhole forgets the slots of a batch that did not run to its end.
+func (e *Engine) resetUnlessWhole() {
+	if e.whole {
+		return
+	}
 	for _, s := range e.touched {
 		e.slots.Reset(s)
 	}

@@ -71,6 +71,10 @@ func (g *graph) feedForward(act ops.Act, n ops.View) ops.View {
 		return g.mixture(act, n)
 	}
 	ff := g.ff[g.il]
+	if ff < 1 {
+		g.fail("layer %d: feed_forward_length is missing", g.il)
+		return n
+	}
 	gate := g.linear("ffn_gate", n, ff)
 	up := g.linear("ffn_up", n, ff)
 	return g.linear("ffn_down", g.GLU("ffn_glu", act, gate, up), g.embd)

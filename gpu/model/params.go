@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 
 	"ganglion/gpu/gguf"
 )
@@ -62,6 +63,14 @@ type scaling struct {
 // 2³² layers; the deepest models published have fewer than 200.
 const maxBlocks = 1024
 
+// maxExperts and maxFeedForward bound what a hostile file can ask for in the same
+// way: routing costs experts × used steps per row, and every layer's activations
+// are checked column by column. The largest published are 512 and 53,248.
+const (
+	maxExperts     = 1024
+	maxFeedForward = 1 << 18
+)
+
 type reader struct {
 	src  Source
 	arch string
@@ -90,10 +99,14 @@ func (r *reader) dim(key string, def int) int {
 }
 
 func (r *reader) float(key string, def float64) float64 {
-	if v, ok := r.src.Float(r.arch + "." + key); ok {
-		return v
+	v, ok := r.src.Float(r.arch + "." + key)
+	if !ok {
+		return def
 	}
-	return def
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		r.fail("key %q is %v", r.arch+"."+key, v)
+	}
+	return v
 }
 
 // perLayer reads a scalar or a per-layer array.
@@ -144,7 +157,15 @@ func readParams(f Source, arch string, o Options) (*params, error) {
 	}
 	readAttention(r, p)
 	p.ff = r.perLayer("feed_forward_length", p.blocks, 0)
+	for il, n := range p.ff {
+		if n > maxFeedForward {
+			r.fail("feed_forward_length of layer %d: %d is more than %d", il, n, maxFeedForward)
+		}
+	}
 	p.experts = r.dim("expert_count", 0)
+	if p.experts > maxExperts {
+		r.fail("expert_count: %d is more than %d", p.experts, maxExperts)
+	}
 	p.expertsUsed = r.dim("expert_used_count", 0)
 	p.expertScale = r.float("expert_weights_scale", 1)
 	p.finalSoftcap = r.float("final_logit_softcapping", 0)
@@ -177,6 +198,9 @@ func readAttention(r *reader, p *params) {
 	p.valueLen = r.dim("attention.value_length", def)
 	p.attnScale = r.float("attention.scale", 0)
 	p.eps = float32(r.float("attention.layer_norm_rms_epsilon", r.float("attention.layer_norm_epsilon", 0)))
+	if !(p.eps > 0 && p.eps < 1) {
+		r.fail("attention.layer_norm_rms_epsilon is missing or %v is not in (0, 1)", p.eps)
+	}
 	p.window = r.dim("attention.sliding_window", 0)
 	key := p.arch + ".attention.sliding_window_pattern"
 	bs, ok := r.src.Bools(key)
