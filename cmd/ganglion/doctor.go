@@ -131,7 +131,7 @@ func (s *settings) examineLog() finding {
 	if _, err := os.Stat(s.logPath()); errors.Is(err, fs.ErrNotExist) {
 		return finding{"log", "ok", "not begun yet: " + s.logPath()}
 	}
-	log, err := s.openLog(s.e.logger()) // its warnings are part of the answer
+	log, err := s.readLog(s.e.logger()) // its warnings are part of the answer
 	if err != nil {
 		return finding{"log", "bad", err.Error()}
 	}

@@ -31,11 +31,14 @@ func newLog(e *env, s *settings) *cobra.Command {
 			if outcome != "" && !slices.Contains(outcomes, appliance.Outcome(outcome)) {
 				return fail(exitUsage, "", "--outcome %q is none of %v", outcome, outcomes)
 			}
-			if _, err := os.Stat(s.logPath()); errors.Is(err, fs.ErrNotExist) && len(args) == 0 {
+			if _, err := os.Stat(s.logPath()); errors.Is(err, fs.ErrNotExist) {
+				if len(args) == 1 {
+					return noRecord(args[0])
+				}
 				e.note("no request was logged yet (%s)", s.logPath())
 				return nil
 			}
-			log, err := s.openLog(e.logger())
+			log, err := s.readLog(e.logger())
 			if err != nil {
 				return err
 			}
@@ -113,10 +116,15 @@ func showRecord(ctx context.Context, e *env, log *storage.Log, id string) error 
 		return err
 	}
 	if r == nil {
-		return fail(exitUsage, "`ganglion log` lists the ids", "no request %q in the log", id)
+		return noRecord(id)
 	}
 	enc := json.NewEncoder(e.stdout)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(r)
+}
+
+// noRecord says that the log has no request of this id.
+func noRecord(id string) error {
+	return fail(exitUsage, "`ganglion log` lists the ids", "no request %q in the log", id)
 }

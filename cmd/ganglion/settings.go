@@ -177,7 +177,18 @@ func (s *settings) logConfig(logger *slog.Logger) storage.Config {
 
 // openLog opens the request log that the settings describe.
 func (s *settings) openLog(logger *slog.Logger) (*storage.Log, error) {
+	return openLog(s.logConfig(logger))
+}
+
+// readLog opens the log to look at it. It has no limits of its own, so that a verb
+// with other settings than the server's deletes no row.
+func (s *settings) readLog(logger *slog.Logger) (*storage.Log, error) {
 	c := s.logConfig(logger)
+	c.MaxAge, c.MaxBytes = 0, 0
+	return openLog(c)
+}
+
+func openLog(c storage.Config) (*storage.Log, error) {
 	if err := c.Validate(); err != nil {
 		return nil, &failure{err: err, code: exitUsage, hint: "--log-max-bytes takes sizes from 1MiB, or 0 for no limit"}
 	}
