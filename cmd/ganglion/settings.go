@@ -184,13 +184,24 @@ func (s *settings) openLog(logger *slog.Logger) (*storage.Log, error) {
 // with other settings than the server's deletes no row.
 func (s *settings) readLog(logger *slog.Logger) (*storage.Log, error) {
 	c := s.logConfig(logger)
+	if err := checkLog(c); err != nil {
+		return nil, err
+	}
 	c.MaxAge, c.MaxBytes = 0, 0
 	return openLog(c)
 }
 
-func openLog(c storage.Config) (*storage.Log, error) {
+// checkLog makes settings of the log that cannot be obeyed a usage error.
+func checkLog(c storage.Config) error {
 	if err := c.Validate(); err != nil {
-		return nil, &failure{err: err, code: exitUsage, hint: "--log-max-bytes takes sizes from 1MiB, or 0 for no limit"}
+		return &failure{err: err, code: exitUsage, hint: "--log-max-bytes takes sizes from 1MiB, or 0 for no limit"}
+	}
+	return nil
+}
+
+func openLog(c storage.Config) (*storage.Log, error) {
+	if err := checkLog(c); err != nil {
+		return nil, err
 	}
 	l, err := storage.Open(c)
 	if err != nil {
