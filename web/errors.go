@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -92,6 +93,9 @@ func (s *Server) shown(err error, id string) *appliance.Error {
 		if _, ok := failures[e.Code]; ok {
 			return e
 		}
+	}
+	if errors.Is(err, context.Canceled) { // the client is gone: no fault of the server
+		return &appliance.Error{Code: appliance.CodeCancelled, Message: "the request was cancelled"}
 	}
 	s.cfg.Logger.Error("request failed", slog.String("request_id", id), slog.Any("error", err))
 	return &appliance.Error{Code: appliance.CodeInternal, Message: "internal error"}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"ganglion/appliance"
 )
 
@@ -80,10 +82,12 @@ func (s *Server) readBody(w *response, r *http.Request, max int64) (data []byte,
 	if size < 0 {
 		size = max // chunked: as much may come
 	}
+	var held *reservation
 	if size > smallBody {
-		if release, err = s.reserve(r.Context(), size); err != nil {
-			return nil, func() {}, err
+		if held, err = s.reserve(r.Context(), size); err != nil {
+			return nil, release, err
 		}
+		release = held.release
 	}
 	b := s.body(w, r)
 	data = make([]byte, 0, min(size, firstBuffer)+1)
@@ -100,6 +104,7 @@ func (s *Server) readBody(w *response, r *http.Request, max int64) (data []byte,
 		}
 		switch {
 		case err == io.EOF:
+			held.keep(int64(len(data)))
 			return data, release, nil
 		case err != nil:
 			return nil, release, bodyError(w, err)
@@ -107,15 +112,42 @@ func (s *Server) readBody(w *response, r *http.Request, max int64) (data []byte,
 	}
 }
 
+// reservation is memory for one body, taken before its length is known.
+type reservation struct {
+	bodies *semaphore.Weighted
+	n      int64
+}
+
 // reserve waits until a body of n bytes fits into the memory for bodies.
-func (s *Server) reserve(ctx context.Context, n int64) (func(), error) {
+func (s *Server) reserve(ctx context.Context, n int64) (*reservation, error) {
 	n = min(n, s.cfg.MaxBodies)
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.BodyTimeout)
 	defer cancel()
 	if err := s.bodies.Acquire(ctx, n); err != nil {
 		return nil, appliance.Errorf(appliance.CodeQueueFull, "", "too many large requests are in work")
 	}
-	return func() { s.bodies.Release(n) }, nil
+	return &reservation{s.bodies, n}, nil
+}
+
+// keep gives back what a body that was read does not need: a chunked body reserves
+// as much as may come, and an answer may take minutes. A small body needs nothing.
+func (r *reservation) keep(size int64) {
+	if r == nil {
+		return
+	}
+	if size <= smallBody {
+		size = 0
+	}
+	if size < r.n {
+		r.bodies.Release(r.n - size)
+		r.n = size
+	}
+}
+
+// release gives the rest back.
+func (r *reservation) release() {
+	r.bodies.Release(r.n)
+	r.n = 0
 }
 
 func checkEncoding(r *http.Request) error {

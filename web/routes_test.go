@@ -89,17 +89,53 @@ func TestBodyLimits(t *testing.T) {
 // to come again.
 func TestBodiesShareAMemory(t *testing.T) {
 	b := start(t, setup{script: endless("x"), config: Config{MaxBody: 1 << 20, MaxBodies: 1 << 20, BodyTimeout: 100 * time.Millisecond}})
-	release, err := b.server.reserve(t.Context(), 1<<20)
+	held, err := b.server.reserve(t.Context(), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	large := `{"prompt":"a","max_completion_tokens":1,"x":"` + strings.Repeat("x", 200_000) + `"}`
 	wantError(t, b.complete(large), 503, "queue_full", "")
 	b.answer(`{"prompt":"a","max_completion_tokens":1}`)
-	release()
+	held.release()
 	b.answer(large)
 	if !b.server.bodies.TryAcquire(1 << 20) {
 		t.Error("the memory of an answered request is still taken")
+	}
+}
+
+// A chunked body reserves as much as may come only while it is read: its answer may
+// take minutes, and others must not wait for it. The partner is TestBodiesShareAMemory:
+// what is held makes others wait.
+func TestChunkedBodiesHoldOnlyWhatCame(t *testing.T) {
+	b, gate := gated(t, setup{script: endless("x"), config: Config{MaxBody: 1 << 20, MaxBodies: 1 << 20, BodyTimeout: 5 * time.Second}})
+	const n = 3 // each reserves all of the memory
+	answers := make(chan int, n)
+	for range n {
+		r := b.request("POST", "/v1/completions", `{"prompt":"a","max_completion_tokens":1}`)
+		r.ContentLength, r.Body = -1, io.NopCloser(strings.NewReader(`{"prompt":"a","max_completion_tokens":1}`))
+		go func() {
+			resp, err := b.client.Do(r)
+			if err != nil {
+				answers <- 0
+				return
+			}
+			resp.Body.Close()
+			answers <- resp.StatusCode
+		}()
+	}
+	eventually(t, "all were taken", func() bool { return len(b.recorder.Begun()) == n })
+	for done := 0; done < n; {
+		select {
+		case gate <- struct{}{}:
+		case status := <-answers:
+			done++
+			if status != http.StatusOK {
+				t.Errorf("status %d", status)
+			}
+		}
+	}
+	if !b.server.bodies.TryAcquire(1 << 20) {
+		t.Error("the memory of answered requests is still taken")
 	}
 }
 

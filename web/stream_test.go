@@ -236,6 +236,10 @@ func TestF60HangingUpOnAPlainRequest(t *testing.T) {
 	if row := b.recorder.Ended()[0]; row.Outcome != appliance.OutcomeCancelled || row.CompletionTokens >= 4000 {
 		t.Errorf("outcome %s with %d tokens", row.Outcome, row.CompletionTokens)
 	}
+	eventually(t, "the request is over", func() bool { return strings.Contains(b.console.String(), "msg=request ") })
+	if out := b.console.String(); strings.Contains(out, "level=ERROR") || !strings.Contains(out, "status=499") {
+		t.Errorf("a client that left counts as a failure of the server:\n%s", out)
+	}
 }
 
 func TestAFailureInsideAStreamIsAnEvent(t *testing.T) {

@@ -7,7 +7,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -160,7 +162,7 @@ func (h *house) server(address string, in *instance) (*http.Server, error) {
 		Vocabulary: h.service.Vocabulary,
 		Models:     h.models, ModelsDir: h.s.modelsDir(), Metrics: h.metrics,
 		Devices: h.devices, Notes: h.notes, UI: ui.Files, Version: version, NewID: appliance.NewID,
-		Listen: address, Key: h.s.Key, AllowedHosts: h.s.AllowedHosts, AllowedOrigins: h.s.AllowedOrigins, Logger: h.logger,
+		Listen: address, Key: h.s.Key, AllowedHosts: h.s.hosts(), AllowedOrigins: h.s.AllowedOrigins, Logger: h.logger,
 	}
 	if h.log != nil {
 		c.Log = browsed{h.log}
@@ -274,4 +276,14 @@ func usage(err error) error {
 		return nil
 	}
 	return &failure{err: err, code: exitUsage}
+}
+
+// hosts are the names this server answers to besides the loopback ones: those
+// allowed and the one it was told to listen at, if that is a name.
+func (s *settings) hosts() []string {
+	host, _, err := net.SplitHostPort(s.Listen)
+	if err != nil || host == "" || net.ParseIP(host) != nil {
+		return s.AllowedHosts
+	}
+	return append(slices.Clone(s.AllowedHosts), strings.ToLower(host))
 }
