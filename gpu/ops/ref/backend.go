@@ -97,11 +97,7 @@ func (r *Runtime) SaveState(slot int) ([]float32, error) {
 	if err := r.checkSlot("save state", slot); err != nil {
 		return nil, err
 	}
-	var saved []float32
-	for i := range r.states {
-		saved = append(saved, r.state(i, slot)...)
-	}
-	return saved, nil
+	return ops.SaveStates(r.statesOf(slot)), nil
 }
 
 // LoadState puts a saved state back; nil sets the state of position 0.
@@ -109,22 +105,16 @@ func (r *Runtime) LoadState(slot int, saved []float32) error {
 	if err := r.checkSlot("load state", slot); err != nil {
 		return err
 	}
-	want := 0
-	for _, s := range r.plan.States {
-		want += s.Floats
+	return ops.LoadStates(r.statesOf(slot), saved)
+}
+
+// statesOf is the plan's states of one slot.
+func (r *Runtime) statesOf(slot int) [][]float32 {
+	states := make([][]float32, len(r.states))
+	for i := range states {
+		states[i] = r.state(i, slot)
 	}
-	if saved != nil && len(saved) != want {
-		return fmt.Errorf("ops/ref: load state: %d floats, want %d", len(saved), want)
-	}
-	for i := range r.states {
-		s := r.state(i, slot)
-		if saved == nil {
-			clear(s)
-			continue
-		}
-		saved = saved[copy(s, saved):]
-	}
-	return nil
+	return states
 }
 
 func (r *Runtime) checkSlot(what string, slot int) error {
