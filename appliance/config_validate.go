@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // maxSlots bounds the sequences decoded at once; far more than any machine serves.
@@ -95,21 +96,8 @@ func (s *Settings) checkCounts() error {
 }
 
 func (s *Settings) checkSampling() error {
-	for _, c := range []struct {
-		flag  string
-		value *float64
-		limit span
-	}{
-		{"temperature", s.Temperature, temperatureSpan},
-		{"top-p", s.TopP, unitSpan},
-		{"min-p", s.MinP, unitSpan},
-	} {
-		if c.value != nil && !c.limit.holds(*c.value) {
-			return fmt.Errorf("--%s %g is not in %s", c.flag, *c.value, c.limit)
-		}
-	}
-	if s.TopK != nil && *s.TopK < 0 {
-		return fmt.Errorf("--top-k %d is negative", *s.TopK)
+	if field, fact := samplingFault(s.Temperature, s.TopP, s.MinP, s.TopK); field != "" {
+		return fmt.Errorf("--%s %s", strings.ReplaceAll(field, "_", "-"), fact)
 	}
 	return nil
 }

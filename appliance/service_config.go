@@ -46,23 +46,32 @@ func (c *Config) Validate() error {
 	case c.DefaultMaxTokens < 0:
 		return fmt.Errorf("appliance: config: default_max_tokens %d is negative", c.DefaultMaxTokens)
 	}
-	for _, f := range []struct {
-		name  string
+	if field, fact := samplingFault(c.Temperature, c.TopP, c.MinP, c.TopK); field != "" {
+		return fmt.Errorf("appliance: config: %s %s", field, fact)
+	}
+	return nil
+}
+
+// samplingFault names the first default sampling value that is out of range and says
+// what is wrong with it; field is empty when there is none.
+func samplingFault(temperature, topP, minP *float64, topK *int64) (field, fact string) {
+	for _, v := range []struct {
+		field string
 		value *float64
 		limit span
 	}{
-		{"temperature", c.Temperature, temperatureSpan},
-		{"top_p", c.TopP, unitSpan},
-		{"min_p", c.MinP, unitSpan},
+		{"temperature", temperature, temperatureSpan},
+		{"top_p", topP, unitSpan},
+		{"min_p", minP, unitSpan},
 	} {
-		if f.value != nil && !f.limit.holds(*f.value) {
-			return fmt.Errorf("appliance: config: %s %g is not in %s", f.name, *f.value, f.limit)
+		if v.value != nil && !v.limit.holds(*v.value) {
+			return v.field, fmt.Sprintf("%g is not in %s", *v.value, v.limit)
 		}
 	}
-	if c.TopK != nil && *c.TopK < 0 {
-		return fmt.Errorf("appliance: config: top_k %d is negative", *c.TopK)
+	if topK != nil && *topK < 0 {
+		return "top_k", fmt.Sprintf("%d is negative", *topK)
 	}
-	return nil
+	return "", ""
 }
 
 // withDefaults fills in what is absent.
