@@ -10,6 +10,7 @@ readonly MODEL_VERSION=1.0.0
 readonly MODELS=models
 readonly GO_MINIMUM=1.26
 LEFT_OUT=()
+BUILD_FLAGS=(-trimpath)
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
 die() { printf 'build.sh: error: %s\n' "$1" >&2; [ $# -lt 2 ] || printf 'build.sh: hint: %s\n' "$2" >&2; exit 1; }
@@ -62,7 +63,7 @@ build() {
 	check_tools
 	say "building bin/ganglion $(version)"
 	mkdir -p bin
-	go build -trimpath -ldflags "-s -w -X main.version=$(version)" -o bin/ganglion ./cmd/ganglion
+	go build "${BUILD_FLAGS[@]}" -ldflags "-s -w -X main.version=$(version)" -o bin/ganglion ./cmd/ganglion
 }
 
 sha256_of() {
@@ -203,6 +204,7 @@ test_clients() {
 run_tests() {
 	check_tools
 	export GANGLION_REQUIRE=
+	BUILD_FLAGS=() # what go vet compiled serves the binary too; trimmed paths would compile all again
 	local model=
 	if model=$(model_file); then
 		GANGLION_TEST_MODEL=$(realpath "$model")
