@@ -3,7 +3,7 @@
 import { after, before, test } from 'node:test'
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
-import { openBrowser, startServer, withPage } from './harness.mjs'
+import { openBrowser, startServer, withPage, soon } from './harness.mjs'
 
 const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 
@@ -106,14 +106,18 @@ test('frame/a violation of the content policy fails a test', async () => {
   }), /content policy|Content Security Policy/i)
 })
 
+test('frame/what never comes fails', async () => {
+  await assert.rejects(soon(async () => 'a', 'b', 'never', 30), /never/)
+})
+
 test('frame/landmarks, one h1, titles', async () => {
   await page({}, async (p) => {
     for (const [name, title] of [['Playground', 'Playground – Ganglion'], ['History', 'History – Ganglion'], ['Models', 'Models – Ganglion']]) {
       await p.getByRole('link', { name, exact: true }).click()
       await p.getByRole('heading', { level: 1, name }).waitFor({ state: 'attached' })
-      assert.equal(await p.title(), title)
+      await soon(() => p.title(), title)
       for (const role of ['banner', 'main', 'navigation']) assert.equal(await p.getByRole(role).count(), 1, role)
-      assert.equal(await p.getByRole('navigation').locator('[aria-current=page]').innerText(), name)
+      await soon(() => p.getByRole('navigation').locator('[aria-current=page]').innerText(), name)
     }
     await p.goBack()
     await p.getByRole('heading', { level: 1, name: 'History' }).waitFor({ state: 'attached' })
@@ -124,13 +128,13 @@ test('frame/colours follow the system until chosen, and the choice stays', async
   await page({ scheme: 'dark' }, async (p) => {
     const scheme = () => p.evaluate(() => getComputedStyle(document.documentElement).colorScheme)
     await p.getByRole('navigation').waitFor()
-    assert.equal(await scheme(), 'dark')
+    await soon(() => scheme(), 'dark')
     await p.getByRole('button', { name: 'Colours: as the system' }).click()
     await p.getByRole('button', { name: 'Colours: light' }).waitFor()
-    assert.equal(await scheme(), 'light')
+    await soon(() => scheme(), 'light')
     await p.reload()
     await p.getByRole('button', { name: 'Colours: light' }).waitFor()
-    assert.equal(await scheme(), 'light')
+    await soon(() => scheme(), 'light')
   })
 })
 

@@ -4,6 +4,7 @@
 //   GANGLION_URL=http://…                 a server that runs already
 //   GANGLION_BIN=… GANGLION_TEST_MODEL=…  the real binary, started here
 //   neither                               the stand-in of mock.mjs
+import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -95,5 +96,19 @@ export async function withPage(browser, base, { hash = '#/playground', width = 1
     if (faults.length) throw new Error(faults.join('\n'))
   } finally {
     await context.close()
+  }
+}
+
+/**
+ * Waits until read() gives want and fails with both values when it does not in
+ * time: what the page shows follows an action in a later step of the browser.
+ */
+export async function soon(read, want, what, ms = 5000) {
+  const end = Date.now() + ms
+  for (;;) {
+    const got = await read()
+    if (got === want) return
+    if (Date.now() > end) assert.equal(got, want, what)
+    await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }

@@ -1,7 +1,7 @@
 // The request log against the server under test.
 import { after, before, test } from 'node:test'
 import assert from 'node:assert/strict'
-import { openBrowser, startServer, withPage } from './harness.mjs'
+import { openBrowser, startServer, withPage, soon } from './harness.mjs'
 
 let browser
 let server
@@ -45,9 +45,9 @@ test('history/empty, then one row, its record, replay byte-equal, and back to th
     const seed = await p.locator('.facts div', { has: p.getByText('Seed', { exact: true }) }).locator('dd').innerText()
     await p.getByRole('button', { name: 'Open in playground' }).click()
     await p.getByRole('textbox', { name: 'Prompt' }).waitFor()
-    assert.equal(await p.getByRole('textbox', { name: 'Prompt' }).inputValue(), 'The capital of France is')
-    assert.equal(await p.getByLabel('Seed', { exact: true }).inputValue(), seed)
-    assert.equal(await p.getByLabel('Maximum tokens', { exact: true }).inputValue(), '9')
+    await soon(() => p.getByRole('textbox', { name: 'Prompt' }).inputValue(), 'The capital of France is')
+    await soon(() => p.getByLabel('Seed', { exact: true }).inputValue(), seed)
+    await soon(() => p.getByLabel('Maximum tokens', { exact: true }).inputValue(), '9')
     await p.getByRole('button', { name: 'Remove stop string zzz' }).waitFor()
     await p.goBack()
     await p.getByRole('heading', { name: 'Figures' }).waitFor()
@@ -79,13 +79,13 @@ test('history/search and outcome filter, both in the address', async () => {
     await p.getByLabel('Search in prompts and answers').fill('needle')
     await p.waitForURL(/q=needle/)
     await items(p).filter({ hasText: 'only hay' }).waitFor({ state: 'detached' })
-    assert.equal(await items(p).count(), 1)
+    await soon(() => items(p).count(), 1)
     await p.getByLabel('Outcome').selectOption('interrupted')
     await p.getByRole('heading', { name: 'Nothing matches' }).waitFor()
     assert.match(p.url(), /outcome=interrupted/)
     await p.getByRole('link', { name: 'Show all' }).click()
     await items(p).filter({ hasText: 'only hay' }).waitFor()
-    assert.equal(await p.getByLabel('Search in prompts and answers').inputValue(), '')
+    await soon(() => p.getByLabel('Search in prompts and answers').inputValue(), '')
   })
 })
 
@@ -94,7 +94,7 @@ test('history/paging reaches the oldest record', async () => {
   for (let i = 0; i < 34; i++) await complete({ prompt: `paging ${i}`, max_completion_tokens: 0 })
   await page({ hash: '#/history?q=paging' }, async (p) => {
     await items(p).nth(29).waitFor()
-    assert.equal(await items(p).count(), 30)
+    await soon(() => items(p).count(), 30)
     await p.getByRole('button', { name: 'Show older' }).click()
     await items(p).nth(34).waitFor()
     assert.match(await items(p).nth(34).innerText(), /paging first/)

@@ -1,7 +1,7 @@
 // The playground against the server under test: the real binary where there is one.
 import { after, before, test } from 'node:test'
 import assert from 'node:assert/strict'
-import { openBrowser, startServer, withPage } from './harness.mjs'
+import { openBrowser, startServer, withPage, soon } from './harness.mjs'
 
 let browser
 let server
@@ -36,28 +36,28 @@ test('playground/by keyboard alone: prompt, run, tokens, alternatives', async ()
     await finished(p)
     assert.ok((await tokens(p).count()) > 0)
     for (let i = 0; i < 40 && (await p.evaluate(() => document.activeElement.getAttribute('role'))) !== 'option'; i++) await p.keyboard.press('Tab')
-    assert.equal(await p.evaluate(() => document.activeElement.dataset.i), '0')
+    await soon(() => p.evaluate(() => document.activeElement.dataset.i), '0')
     await p.keyboard.press('ArrowRight')
-    assert.equal(await p.evaluate(() => document.activeElement.dataset.i), '1')
+    await soon(() => p.evaluate(() => document.activeElement.dataset.i), '1')
     const card = p.getByRole('tooltip')
     await card.waitFor()
     await checkAlternatives(card)
-    assert.equal(await p.evaluate(() => document.activeElement.getAttribute('aria-describedby')), 'token-card')
+    await soon(() => p.evaluate(() => document.activeElement.getAttribute('aria-describedby')), 'token-card')
     await p.keyboard.press('Escape')
     await card.waitFor({ state: 'detached' })
     await p.keyboard.press('Enter')
     await p.getByRole('dialog', { name: /^Token/ }).waitFor()
     await p.keyboard.press('Escape')
     await p.getByRole('dialog').waitFor({ state: 'detached' })
-    assert.equal(await p.evaluate(() => document.activeElement.dataset.i), '1', 'focus is back at the token')
+    await soon(() => p.evaluate(() => document.activeElement.dataset.i), '1', 'focus is back at the token')
     await p.keyboard.press('End')
-    assert.equal(await p.evaluate(() => document.activeElement.dataset.i), String((await tokens(p).count()) - 1))
-    assert.equal(await p.getByRole('option').and(p.locator('[tabindex="0"]')).count(), 1, 'one Tab stop')
+    await soon(() => p.evaluate(() => document.activeElement.dataset.i), String((await tokens(p).count()) - 1))
+    await soon(() => p.getByRole('option').and(p.locator('[tabindex="0"]')).count(), 1, 'one Tab stop')
   })
 })
 
 async function assertFocus(p, text) {
-  assert.equal(await p.evaluate(() => document.activeElement.textContent), text)
+  await soon(() => p.evaluate(() => document.activeElement.textContent), text)
 }
 
 async function checkAlternatives(card) {
@@ -118,9 +118,9 @@ test('playground/same seed, same text; whole answer equals the stream', async ()
     await p.getByRole('switch', { name: 'Stream' }).setChecked(false, { force: true })
     await run(p).click()
     await finished(p)
-    assert.equal(await answer(p), first)
+    await soon(() => answer(p), first)
     await p.getByRole('button', { name: 'Keep the last seed' }).click()
-    assert.equal(await p.getByLabel('Seed', { exact: true }).inputValue(), '7')
+    await soon(() => p.getByLabel('Seed', { exact: true }).inputValue(), '7')
   })
 })
 
@@ -135,13 +135,13 @@ test('playground/the state is in the address', async () => {
     await p.getByText('Link copied').waitFor()
     const link = await p.evaluate(() => navigator.clipboard.readText())
     await page({ hash: link.slice(link.indexOf('#')) }, async (q) => {
-      assert.equal(await box(q).inputValue(), 'one & two # é')
-      assert.equal(await q.getByLabel('Temperature', { exact: true }).inputValue(), '0.5')
-      assert.equal(await q.getByLabel('Seed', { exact: true }).inputValue(), '9223372036854775807')
+      await soon(() => box(q).inputValue(), 'one & two # é')
+      await soon(() => q.getByLabel('Temperature', { exact: true }).inputValue(), '0.5')
+      await soon(() => q.getByLabel('Seed', { exact: true }).inputValue(), '9223372036854775807')
       await q.getByRole('button', { name: 'Remove stop string \\n\\n' }).waitFor()
       await q.getByRole('button', { name: 'Reset' }).click()
-      assert.equal(await q.getByLabel('Temperature', { exact: true }).inputValue(), '')
-      assert.equal(await box(q).inputValue(), 'one & two # é', 'the prompt stays')
+      await soon(() => q.getByLabel('Temperature', { exact: true }).inputValue(), '')
+      await soon(() => box(q).inputValue(), 'one & two # é', 'the prompt stays')
     })
   })
 })
@@ -178,7 +178,7 @@ test('playground/F51 trailing space is pointed out, and removed on demand only',
     assert.equal((await sent).postDataJSON().prompt, 'meaning of life is ', 'sent as it is')
     await finished(p)
     await p.getByRole('button', { name: 'Remove it' }).click()
-    assert.equal(await box(p).inputValue(), 'meaning of life is')
+    await soon(() => box(p).inputValue(), 'meaning of life is')
   })
 })
 
@@ -205,7 +205,7 @@ test('playground/plain Enter is a line break unless chosen otherwise', async () 
   await page({ hash: '#/playground' }, async (p) => {
     await box(p).fill('a')
     await box(p).press('Enter')
-    assert.equal(await box(p).inputValue(), 'a\n')
+    await soon(() => box(p).inputValue(), 'a\n')
   })
 })
 
@@ -223,13 +223,13 @@ test('playground/F18 the bias editor shows all spellings of a word', async () =>
     for (const t of list) await p.getByRole('button', { name: new RegExp(`^Bias token ${t.id},`) }).waitFor()
     const pick = same[0] ?? list[0]
     await p.getByRole('button', { name: new RegExp(`^Bias token ${pick.id},`) }).click()
-    assert.equal(await p.getByLabel(/^Bias of/).inputValue(), '-100')
+    await soon(() => p.getByLabel(/^Bias of/).inputValue(), '-100')
     if (same.length > 1) {
       await p.getByRole('button', { name: `Ban all ${same.length}` }).click()
-      assert.equal(await p.getByRole('list', { name: 'Biased tokens' }).getByRole('listitem').count(), same.length)
+      await soon(() => p.getByRole('list', { name: 'Biased tokens' }).getByRole('listitem').count(), same.length)
     }
     await p.getByLabel(/^Effect on/).first().selectOption('More often')
-    assert.equal(await p.getByLabel(/^Bias of/).first().inputValue(), '2')
+    await soon(() => p.getByLabel(/^Bias of/).first().inputValue(), '2')
     await p.waitForURL(/bias=\d+%3A2/)
     await p.getByRole('button', { name: /^Remove the bias of/ }).first().click()
   })
@@ -247,7 +247,7 @@ test('playground/branching from an alternative continues with it', async () => {
     await other.click()
     const { prompt } = (await sent).postDataJSON()
     assert.ok(prompt.startsWith(`The capital of France is${before}`), prompt)
-    assert.equal(await box(p).inputValue(), prompt)
+    await soon(() => box(p).inputValue(), prompt)
     await finished(p)
   })
 })
@@ -258,7 +258,7 @@ test('playground/copy text and copy as curl', async () => {
     await finished(p)
     await p.getByRole('button', { name: 'Copy text' }).click()
     await p.getByText('Answer copied').waitFor()
-    assert.equal(await p.evaluate(() => navigator.clipboard.readText()), await answer(p))
+    await soon(() => p.evaluate(() => navigator.clipboard.readText()), await answer(p))
     await p.getByRole('button', { name: 'Copy as curl' }).click()
     await p.getByText('Command copied').waitFor()
     assert.match(await p.evaluate(() => navigator.clipboard.readText()), /^curl -N 'http.*\/v1\/completions' \\\n.*\n  -d '\{"prompt":"The capital of France is"/)
@@ -282,10 +282,10 @@ test('playground/a refused value is marked at its control', async () => {
     await run(p).click()
     await p.getByRole('alert').getByText('The server refused the request').waitFor()
     const field = p.getByLabel('Top p', { exact: true })
-    assert.equal(await field.getAttribute('aria-invalid'), 'true')
-    assert.equal(await field.evaluate((e) => e === document.activeElement), true)
+    await soon(() => field.getAttribute('aria-invalid'), 'true')
+    await soon(() => field.evaluate((e) => e === document.activeElement), true)
     await field.fill('0.9')
-    assert.equal(await field.getAttribute('aria-invalid'), null)
+    await soon(() => field.getAttribute('aria-invalid'), null)
     await p.getByLabel('Maximum tokens', { exact: true }).fill('1')
     await run(p).click()
     await finished(p)

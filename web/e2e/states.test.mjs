@@ -3,7 +3,7 @@
 // told to do each of them at a known moment.
 import { after, before, beforeEach, test } from 'node:test'
 import assert from 'node:assert/strict'
-import { openBrowser, startScripted, withPage } from './harness.mjs'
+import { openBrowser, startScripted, withPage, soon } from './harness.mjs'
 
 let browser
 let mock
@@ -119,7 +119,7 @@ test('states/server gone: said in the header, above the view and at the run; bac
     await p.getByText('The server cannot be reached', { exact: true }).waitFor()
     await p.getByText('Ganglion does not answer.').waitFor({ timeout: 15000 })
     await p.getByRole('link', { name: 'Serving: No connection' }).waitFor()
-    assert.equal(await p.getByRole('textbox', { name: 'Prompt' }).inputValue(), 'a')
+    await soon(() => p.getByRole('textbox', { name: 'Prompt' }).inputValue(), 'a')
     await p.unroute('**/v1/**')
     await p.getByRole('button', { name: 'Try now' }).click()
     await p.getByText('Ganglion does not answer.').waitFor({ state: 'detached' })
@@ -137,7 +137,7 @@ for (const { query, label } of refusals) {
       await run(p).click()
       await p.getByRole('alert').getByText('The server refused the request').waitFor()
       const field = p.getByLabel(label, { exact: true })
-      assert.equal(await field.getAttribute('aria-invalid'), 'true')
+      await soon(() => field.getAttribute('aria-invalid'), 'true')
       const ids = (await field.getAttribute('aria-describedby')).split(' ')
       const texts = await Promise.all(ids.map((id) => p.locator(`[id="${id}"]`).textContent()))
       assert.ok(texts.length === 2 && texts[1].length > 0, texts.join('|'))
@@ -150,7 +150,7 @@ test('states/a seed that is no number is marked', async () => {
     await p.getByLabel('Seed', { exact: true }).fill('abc')
     await run(p).click()
     await p.getByText('seed: a whole number is needed').first().waitFor()
-    assert.equal(await p.getByLabel('Seed', { exact: true }).getAttribute('aria-invalid'), 'true')
+    await soon(() => p.getByLabel('Seed', { exact: true }).getAttribute('aria-invalid'), 'true')
   })
 })
 

@@ -1,5 +1,5 @@
 // Starts the page: the frame around the views, and which view is shown.
-import { html, render, useEffect, useRef, useErrorBoundary } from './html.js'
+import { html, render, useLayoutEffect, useRef, useErrorBoundary } from './html.js'
 import { route, refreshStatus } from './store.js'
 import { Header } from './views/header.js'
 import { Banner } from './views/banner.js'
@@ -16,7 +16,8 @@ function App() {
   const main = useRef(null)
   const [broken, mend] = useErrorBoundary((e) => console.error(e))
   const View = bodies[view]
-  useEffect(() => { document.title = `${titles[view]} – Ganglion` }, [view])
+  // In the same step as the view: whoever sees the new heading sees its title.
+  useLayoutEffect(() => { document.title = `${titles[view]} – Ganglion` }, [view])
   const skip = (e) => {
     e.preventDefault() // the hash holds the view's state
     main.current.focus()
