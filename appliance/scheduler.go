@@ -183,7 +183,7 @@ func (s *scheduler) admit() bool {
 
 	ok := false
 	err := guard("acquire a slot", func() error {
-		q.slot, q.cached, ok = s.model.Acquire(q.prompt)
+		q.slot, q.cached, ok = s.model.Acquire(q.prompt, 0)
 		if ok && (q.cached < 0 || q.cached >= len(q.prompt)) {
 			s.model.Release(q.slot)
 			return fmt.Errorf("appliance: scheduler: %d of %d prompt tokens are said to be cached", q.cached, len(q.prompt))

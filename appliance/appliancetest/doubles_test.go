@@ -17,7 +17,7 @@ import (
 func feed(t *testing.T, m *Scripted, prompt string) (slot int, h engine.Head) {
 	t.Helper()
 	ids := m.vocab.Encode(prompt, tokenizer.EncodeOptions{})
-	slot, cached, ok := m.Acquire(ids)
+	slot, cached, ok := m.Acquire(ids, 0)
 	if !ok {
 		t.Fatal("no slot")
 	}
@@ -86,8 +86,8 @@ func TestRulesOfRunAreHeld(t *testing.T) {
 		"context full":       slices.Repeat([]engine.Row{row(0, 1)}, 8),
 	} {
 		m := NewHashed(Options{MaxRows: 8, Context: 7})
-		m.Acquire([]int32{1, 2})
-		m.Acquire([]int32{1, 2})
+		m.Acquire([]int32{1, 2}, 0)
+		m.Acquire([]int32{1, 2}, 0)
 		if _, err := m.Run(rows); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
@@ -132,7 +132,7 @@ func TestOptions(t *testing.T) {
 		}
 		return nil
 	}})
-	slot, _, _ := m.Acquire([]int32{1, 2, 3})
+	slot, _, _ := m.Acquire([]int32{1, 2, 3}, 0)
 	for run := 1; run <= 2; run++ {
 		got := make(chan error)
 		go func() {

@@ -57,6 +57,7 @@ var _ appliance.Model = (*Scripted)(nil)
 // slot is one sequence in the model's memory.
 type slot struct {
 	tokens []int32
+	salt   uint64
 	prompt int
 	busy   bool
 	use    int // when it was taken last, for choosing which to overwrite
@@ -98,16 +99,19 @@ func (m *Scripted) Info() engine.Info { return m.info }
 // Vocabulary implements appliance.Model.
 func (m *Scripted) Vocabulary() appliance.Vocabulary { return &m.vocab }
 
-// Acquire implements appliance.Model: the free slot with the longest common prefix,
-// the least recently used among equals.
-func (m *Scripted) Acquire(prompt []int32) (at, cached int, ok bool) {
+// Acquire implements appliance.Model: the free slot with the longest common prefix of
+// the same salt, the least recently used among equals.
+func (m *Scripted) Acquire(prompt []int32, salt uint64) (at, cached int, ok bool) {
 	at, cached = -1, -1
 	for i := range m.slots {
 		s := &m.slots[i]
 		if s.busy {
 			continue
 		}
-		n := common(s.tokens, prompt)
+		n := 0
+		if s.salt == salt {
+			n = common(s.tokens, prompt)
+		}
 		if n > cached || (n == cached && s.use < m.slots[at].use) {
 			at, cached = i, n
 		}
@@ -122,7 +126,7 @@ func (m *Scripted) Acquire(prompt []int32) (at, cached int, ok bool) {
 	}
 	s := &m.slots[at]
 	s.tokens = append(s.tokens[:0], prompt[:cached]...)
-	s.prompt, s.busy, s.use = len(prompt), true, latest+1
+	s.salt, s.prompt, s.busy, s.use = salt, len(prompt), true, latest+1
 	m.mu.Lock()
 	m.prompts = append(m.prompts, slices.Clone(prompt))
 	m.mu.Unlock()
@@ -143,6 +147,24 @@ func (m *Scripted) Release(at int) {
 		panic(fmt.Sprintf("appliancetest: slot %d is released twice", at))
 	}
 	m.slots[at].busy = false
+}
+
+// Mark implements appliance.Model; a double can go back to every length.
+func (m *Scripted) Mark(at int) error {
+	if !m.slots[at].busy {
+		return fmt.Errorf("appliancetest: mark: slot %d was not acquired", at)
+	}
+	return nil
+}
+
+// Truncate implements appliance.Model.
+func (m *Scripted) Truncate(at, n int) (kept int, err error) {
+	s := &m.slots[at]
+	if !s.busy || n < 0 || n > len(s.tokens) {
+		return 0, fmt.Errorf("appliancetest: truncate slot %d to %d of %d tokens, in use: %v", at, n, len(s.tokens), s.busy)
+	}
+	s.tokens = s.tokens[:n]
+	return n, nil
 }
 
 // Run implements appliance.Model. It fails where the rows break the rules.

@@ -118,7 +118,7 @@ func benchToken(m *engine.Engine, round int32, i int) int32 {
 }
 
 func timePrefill(m *engine.Engine, n int, round int32) (float64, error) {
-	slot, _, ok := m.Acquire([]int32{-1, -1})
+	slot, _, ok := m.Acquire([]int32{-1, -1}, 0)
 	if !ok {
 		return 0, errors.New("no free slot")
 	}
@@ -140,7 +140,7 @@ func timePrefill(m *engine.Engine, n int, round int32) (float64, error) {
 func timeDecode(m *engine.Engine, sequences, n int) (float64, error) {
 	rows := make([]engine.Row, sequences)
 	for i := range rows {
-		slot, _, ok := m.Acquire([]int32{-1, -1})
+		slot, _, ok := m.Acquire([]int32{-1, -1}, 0)
 		if !ok {
 			return 0, errors.New("no free slot")
 		}

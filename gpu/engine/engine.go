@@ -42,7 +42,7 @@ const DefaultContext = 4096
 // ErrTooLarge is wrapped when the memory forecast exceeds what is free.
 var ErrTooLarge = errors.New("not enough memory")
 
-// Engine is a loaded model. Acquire, Release and Run belong to one goroutine at a
+// Engine is a loaded model. Acquire, Release, Mark, Truncate and Run belong to one goroutine at a
 // time; the other methods may be called from any.
 type Engine struct {
 	file    *gguf.File
@@ -51,6 +51,7 @@ type Engine struct {
 	opts    ops.Options
 	runtime ops.Runtime
 	slots   *kvcache.Slots
+	marks   []mark // by slot
 	info    Info
 
 	programs map[ops.Shape]ops.Program
@@ -111,6 +112,7 @@ func (e *Engine) load(ctx context.Context, c Config) error {
 		return fmt.Errorf("engine: load on %s: %w", c.Backend.Name(), err)
 	}
 	e.slots = kvcache.New(e.plan, e.opts)
+	e.marks = make([]mark, e.opts.Slots)
 	e.info = e.describe(c, train)
 	return nil
 }

@@ -83,7 +83,7 @@ func TestUnknownArchitectureIsNamed(t *testing.T) {
 // A run that the backend refuses leaves the engine usable and its slots clean.
 func TestFailedRunResetsItsSlots(t *testing.T) {
 	e := open(t, "ref", engine.Config{Path: tiny, Context: 64, Slots: 1})
-	slot, _, _ := e.Acquire([]int32{1, 2})
+	slot, _, _ := e.Acquire([]int32{1, 2}, 0)
 	if _, err := e.Run([]engine.Row{{Slot: slot, Token: int32(e.Info().Vocab)}}); err == nil {
 		t.Fatal("a token outside the vocabulary was run")
 	}
@@ -92,7 +92,7 @@ func TestFailedRunResetsItsSlots(t *testing.T) {
 		t.Fatalf("after a failed run: %d heads, error %v", len(heads), err)
 	}
 	e.Release(slot)
-	if _, cached, _ := e.Acquire([]int32{1, 5}); cached != 1 {
+	if _, cached, _ := e.Acquire([]int32{1, 5}, 0); cached != 1 {
 		t.Errorf("cached %d tokens, want the one that ran", cached)
 	}
 }
@@ -106,7 +106,7 @@ func TestWarmPrefixGivesTheSameBits(t *testing.T) {
 			prompt[i] = int32(3 + i*7%300)
 		}
 		run := func() ([]float32, int) {
-			slot, cached, _ := e.Acquire(prompt)
+			slot, cached, _ := e.Acquire(prompt, 0)
 			defer e.Release(slot)
 			var rows []engine.Row
 			for i := cached; i < len(prompt); i++ {
@@ -134,7 +134,7 @@ func TestWarmPrefixGivesTheSameBits(t *testing.T) {
 func TestDecodeAllocatesNothing(t *testing.T) {
 	for _, read := range []ops.Want{{Kind: ops.WantBest}, {Kind: ops.WantTop, K: 40}, {Kind: ops.WantRow}} {
 		e := open(t, "cpu", engine.Config{Path: tiny, Threads: 2, Context: 256, Slots: 1})
-		slot, _, _ := e.Acquire([]int32{1, 2})
+		slot, _, _ := e.Acquire([]int32{1, 2}, 0)
 		rows := []engine.Row{{Slot: slot, Token: 1, Want: true, Read: read}}
 		step := func() {
 			heads, err := e.Run(rows)

@@ -79,7 +79,7 @@ func open(t testing.TB, backend string, c engine.Config) *engine.Engine {
 // logits and its log-sum-exp; the row is valid during the call.
 func eachRow(t testing.TB, e *engine.Engine, tokens []int32, chunk int, see func(pos int, row []float32, lse float64)) {
 	t.Helper()
-	slot, _, ok := e.Acquire([]int32{-1, -1})
+	slot, _, ok := e.Acquire([]int32{-1, -1}, 0)
 	if !ok {
 		t.Fatal("no free slot")
 	}

@@ -51,7 +51,7 @@ func TestPanicResetsTheSlots(t *testing.T) {
 	}
 	defer e.Close()
 	for _, fault := range []bool{true, false} {
-		slot, _, _ := e.Acquire([]int32{9, 9})
+		slot, _, _ := e.Acquire([]int32{9, 9}, 0)
 		b.now = fault
 		func() {
 			defer func() {
@@ -64,7 +64,7 @@ func TestPanicResetsTheSlots(t *testing.T) {
 			}
 		}()
 		e.Release(slot)
-		slot, cached, _ := e.Acquire([]int32{1, 2, 3})
+		slot, cached, _ := e.Acquire([]int32{1, 2, 3}, 0)
 		if want := map[bool]int{true: 0, false: 2}[fault]; cached != want {
 			t.Errorf("after a panic (%v): %d tokens are said to be in place, want %d", fault, cached, want)
 		}

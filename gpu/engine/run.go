@@ -10,11 +10,71 @@ import (
 // mebibyte for a vocabulary of 262,144.
 const maxOuts = 64
 
-// Acquire takes a free slot for a prompt; see kvcache.Slots.Acquire.
-func (e *Engine) Acquire(prompt []int32) (slot, cached int, ok bool) { return e.slots.Acquire(prompt) }
+// Acquire takes a free slot for a prompt and tells how many of its tokens are in
+// place, always fewer than len(prompt). salt separates sequences whose results differ
+// for the same tokens, such as those of other adapters: tokens are reused under their
+// own salt alone. ok is false when every slot is in use.
+func (e *Engine) Acquire(prompt []int32, salt uint64) (slot, cached int, ok bool) {
+	slot, cached, ok = e.slots.Acquire(prompt, salt)
+	if ok {
+		e.marks[slot].tokens = -1
+	}
+	return slot, cached, ok
+}
 
 // Release gives a slot back; its tokens stay for reuse.
 func (e *Engine) Release(slot int) { e.slots.Release(slot) }
+
+// mark is a snapshot of a slot's recurrent state after so many tokens; -1: none.
+type mark struct {
+	tokens int
+	state  []float32
+}
+
+// Mark keeps a snapshot of the slot's recurrent state at its present length, for a
+// later Truncate. The latest mark of a slot counts. Without recurrent state it does
+// nothing, for every length can be gone back to.
+func (e *Engine) Mark(slot int) error {
+	if len(e.plan.States) == 0 {
+		return nil
+	}
+	state, err := e.runtime.SaveState(slot)
+	if err != nil {
+		return fmt.Errorf("engine: mark: %w", err)
+	}
+	e.marks[slot] = mark{e.slots.Len(slot), state}
+	return nil
+}
+
+// Truncate takes the slot's tokens from position n on back. kept is how many tokens
+// stay; it is less than n when recurrent state had to be restored from an older
+// snapshot or a sliding window no longer reaches back: the caller then runs the tokens
+// from kept on again.
+func (e *Engine) Truncate(slot, n int) (kept int, err error) {
+	have := e.slots.Len(slot)
+	to := n
+	recurrent := len(e.plan.States) > 0 && n < have
+	if recurrent {
+		if to = 0; e.marks[slot].tokens >= 0 && e.marks[slot].tokens <= n {
+			to = e.marks[slot].tokens
+		}
+	}
+	if kept, err = e.slots.Truncate(slot, to); err != nil {
+		return 0, fmt.Errorf("engine: %w", err)
+	}
+	if !recurrent {
+		return kept, nil
+	}
+	var state []float32 // nil: the state of position 0
+	if kept > 0 {
+		state = e.marks[slot].state
+	}
+	if err := e.runtime.LoadState(slot, state); err != nil {
+		e.slots.Reset(slot)
+		return 0, fmt.Errorf("engine: truncate: %w", err)
+	}
+	return kept, nil
+}
 
 // Run appends the rows' tokens to their slots and computes them in one batch. It
 // returns one head for each row that wants one, in row order, valid until the
@@ -82,6 +142,9 @@ func (e *Engine) resetUnlessWhole() {
 	}
 	for _, s := range e.touched {
 		e.slots.Reset(s)
+		if s >= 0 && s < len(e.marks) {
+			e.marks[s].tokens = -1
+		}
 	}
 }
 

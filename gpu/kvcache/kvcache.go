@@ -25,7 +25,8 @@ type Slots struct {
 
 type slot struct {
 	tokens []int32
-	high   int // most positions the cells have held since position 0
+	salt   uint64 // tells apart sequences whose results differ for the same tokens
+	high   int    // most positions the cells have held since position 0
 	busy   bool
 	used   uint64 // clock of the last release
 }
@@ -54,15 +55,19 @@ func New(p *ops.Plan, o ops.Options) *Slots {
 // Acquire takes a free slot for a prompt: the one in which most of the prompt is
 // in place, else the one unused for longest. cached tells how many of the
 // prompt's tokens stay; it is less than len(prompt), for the last token must run
-// to give logits. ok is false when every slot is busy.
-func (s *Slots) Acquire(prompt []int32) (id, cached int, ok bool) {
+// to give logits. Only a slot of the same salt is reused. ok is false when every slot
+// is busy.
+func (s *Slots) Acquire(prompt []int32, salt uint64) (id, cached int, ok bool) {
 	id = -1
 	for i := range s.slots {
 		c := &s.slots[i]
 		if c.busy {
 			continue
 		}
-		n := s.usable(c, prompt)
+		n := 0
+		if c.salt == salt {
+			n = s.usable(c, prompt)
+		}
 		if id < 0 || n > cached || (n == cached && c.used < s.slots[id].used) {
 			id, cached = i, n
 		}
@@ -70,7 +75,7 @@ func (s *Slots) Acquire(prompt []int32) (id, cached int, ok bool) {
 	if id < 0 {
 		return 0, 0, false
 	}
-	s.slots[id].busy = true
+	s.slots[id].busy, s.slots[id].salt = true, salt
 	s.truncate(id, cached)
 	return id, cached, true
 }
@@ -84,14 +89,40 @@ func (s *Slots) usable(c *slot, prompt []int32) int {
 	if s.state && n != len(c.tokens) {
 		return 0
 	}
+	if !s.whole(c, n) {
+		return 0
+	}
+	return n
+}
+
+// whole tells whether the cells still hold what a row at position n looks back on.
+func (s *Slots) whole(c *slot, n int) bool {
 	for _, r := range s.rings {
 		// Positions below high−cells have been overwritten; a row at position n
 		// looks back to n−window+1.
 		if c.high > r.cells && n-r.window+1 < c.high-r.cells {
-			return 0
+			return false
 		}
 	}
-	return n
+	return true
+}
+
+// Truncate takes the tokens of a busy slot from position n on back and returns how
+// many stay: n, or 0 when a sliding window no longer holds what position n looks back
+// on. Recurrent state is the caller's to restore.
+func (s *Slots) Truncate(id, n int) (kept int, err error) {
+	c, err := s.busy(id)
+	if err != nil {
+		return 0, err
+	}
+	if n < 0 || n > len(c.tokens) {
+		return 0, fmt.Errorf("kvcache: slot %d: truncate to %d of %d tokens", id, n, len(c.tokens))
+	}
+	if n < len(c.tokens) && !s.whole(c, n) {
+		n = 0
+	}
+	s.truncate(id, n)
+	return n, nil
 }
 
 // Append adds a token to a busy slot and returns its position.
