@@ -68,7 +68,7 @@ func (g *graph) headNorm(name string, v ops.View) ops.View {
 // layer has a router.
 func (g *graph) feedForward(act ops.Act, n ops.View) ops.View {
 	if _, ok := g.src.Tensor(g.blk("ffn_gate_inp.weight")); ok && g.experts > 0 {
-		return g.mixture(act, n)
+		return g.mixture(moe{act: act, norm: true}, n)
 	}
 	ff := g.ff[g.il]
 	if ff < 1 {
@@ -78,38 +78,6 @@ func (g *graph) feedForward(act ops.Act, n ops.View) ops.View {
 	gate := g.linear("ffn_gate", n, ff)
 	up := g.linear("ffn_up", n, ff)
 	return g.linear("ffn_down", g.GLU("ffn_glu", act, gate, up), g.embd)
-}
-
-// mixture is the softmax mixture of experts of Mixtral: top-k, normalised.
-func (g *graph) mixture(act ops.Act, n ops.View) ops.View {
-	k := g.expertsUsed
-	if k < 1 || k > g.experts {
-		g.fail("layer %d: expert_used_count %d of %d", g.il, k, g.experts)
-		return n
-	}
-	logits := g.linear("ffn_gate_inp", n, g.experts)
-	ids, weights := g.Indices("experts", k), g.Buffer("expert_weights", k)
-	g.Add(&ops.Route{Kind: ops.RouteSoftmax, TopK: k, Norm: true, Scale: float32(g.expertScale), In: logits, IDs: ids, Weights: weights})
-	gate := g.expertLinear("ffn_gate_exps", ids, n, n.Width, 0)
-	ff := gate.Width / k
-	up := g.expertLinear("ffn_up_exps", ids, n, n.Width, ff)
-	down := g.expertLinear("ffn_down_exps", ids, g.GLU("ffn_glu", act, gate, up), ff, g.embd)
-	out := g.Buffer("ffn_moe", g.embd)
-	g.Add(&ops.ExpertSum{IDs: ids, Weights: weights, In: down, Out: out})
-	return out
-}
-
-// expertLinear multiplies by the chosen experts' matrices of a stack.
-func (g *graph) expertLinear(name string, ids, in ops.View, cols, rows int) ops.View {
-	full := g.blk(name + ".weight")
-	w := g.weight(full, cols, rows, g.experts)
-	if w == nil {
-		g.fail("tensor %q is missing or unusable", full)
-		w = &ops.Weight{Name: full, Cols: cols, Rows: max(rows, 1), Experts: g.experts}
-	}
-	out := g.Buffer(name, w.Rows*ids.Width)
-	g.Add(&ops.ExpertMatMul{W: w, Bias: g.weight(bias(full), w.Rows, g.experts, 1), IDs: ids, In: in, Out: out})
-	return out
 }
 
 // outputs drops all but the output rows after the last layer's attention: what

@@ -97,6 +97,15 @@ func (g *graph) required(name string, w *ops.Weight, cols, rows int) *ops.Weight
 // blk is the name of a tensor of the current layer: blk("attn_q.weight").
 func (g *graph) blk(name string) string { return fmt.Sprintf("blk.%d.%s", g.il, name) }
 
+// key is the full name of a metadata key of the architecture.
+func (g *graph) key(name string) string { return g.arch + "." + name }
+
+// has tells whether the current layer has a tensor.
+func (g *graph) has(name string) bool {
+	_, ok := g.src.Tensor(g.blk(name))
+	return ok
+}
+
 // bias is the name of the bias that belongs to a weight.
 func bias(name string) string { return strings.TrimSuffix(name, ".weight") + ".bias" }
 

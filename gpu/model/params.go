@@ -44,8 +44,7 @@ type params struct {
 	attnScale          float64
 	finalSoftcap       float64
 
-	experts, expertsUsed int
-	expertScale          float64
+	expertParams
 }
 
 // scaling is rope.scaling.* of the file.
@@ -63,13 +62,9 @@ type scaling struct {
 // 2³² layers; the deepest models published have fewer than 200.
 const maxBlocks = 1024
 
-// maxExperts and maxFeedForward bound what a hostile file can ask for in the same
-// way: routing costs experts × used steps per row, and every layer's activations
-// are checked column by column. The largest published are 512 and 53,248.
-const (
-	maxExperts     = 1024
-	maxFeedForward = 1 << 18
-)
+// maxFeedForward bounds feed_forward_length in the same way: every layer's
+// activations are checked column by column. The largest published is 53,248.
+const maxFeedForward = 1 << 18
 
 type reader struct {
 	src  Source
@@ -162,12 +157,7 @@ func readParams(f Source, arch string, o Options) (*params, error) {
 			r.fail("feed_forward_length of layer %d: %d is more than %d", il, n, maxFeedForward)
 		}
 	}
-	p.experts = r.dim("expert_count", 0)
-	if p.experts > maxExperts {
-		r.fail("expert_count: %d is more than %d", p.experts, maxExperts)
-	}
-	p.expertsUsed = r.dim("expert_used_count", 0)
-	p.expertScale = r.float("expert_weights_scale", 1)
+	p.expertParams = readExperts(r, p.blocks)
 	p.finalSoftcap = r.float("final_logit_softcapping", 0)
 	readRoPE(r, p)
 	return p, r.err
