@@ -18,6 +18,7 @@ const policy = `
 gpu/tensor:
 gpu/gguf: gpu/tensor
 gpu/gguf/gguftest: gpu/tensor
+gpu/archtest:
 gpu/tokenizer:
 gpu/ops: gpu/tensor
 gpu/ops/ref: gpu/ops gpu/tensor

@@ -2,29 +2,17 @@ package engine_test
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"math"
 	"os"
-	"path/filepath"
 	"testing"
 
+	"ganglion/gpu/archtest"
 	"ganglion/gpu/cpu"
 	"ganglion/gpu/engine"
 	"ganglion/gpu/ops"
 	"ganglion/gpu/ops/ref"
 )
-
-// archManifest is testdata/arch/manifest.json.
-type archManifest struct {
-	Tokens  []int32
-	NVocab  int `json:"n_vocab"`
-	Entries []struct {
-		Name, Arch, File, Logits string
-		MaxExact                 float64 `json:"max_nmse_exact"`
-		MaxFast                  float64 `json:"max_nmse_fast"`
-	}
-}
 
 func readJSON(t testing.TB, path string, into any) {
 	t.Helper()
@@ -35,19 +23,6 @@ func readJSON(t testing.TB, path string, into any) {
 	if err := json.Unmarshal(b, into); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-}
-
-func readFloats(t testing.TB, path string) []float32 {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := make([]float32, len(b)/4)
-	for i := range out {
-		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
-	return out
 }
 
 // backends under test, by name.
@@ -117,65 +92,69 @@ func nmse(got, want []float32) float64 {
 	return d / s
 }
 
+// Every architecture gives the reference's logits within its own bounds, and the
+// same bits on every backend in exact mode.
 func TestArchitectures(t *testing.T) {
-	var m archManifest
-	readJSON(t, "testdata/arch/manifest.json", &m)
-	if len(m.Entries) < 10 {
-		t.Fatalf("the manifest has %d entries", len(m.Entries))
-	}
-	for _, entry := range m.Entries {
-		want := readFloats(t, filepath.Join("testdata/arch", entry.Logits))
-		for _, run := range []struct {
-			backend  string
-			numerics ops.Numerics
-			bound    float64
-		}{
-			{"ref", ops.Exact, entry.MaxExact},
-			{"cpu", ops.Exact, entry.MaxExact},
-			{"cpu", ops.Fast, entry.MaxFast},
-		} {
-			t.Run(entry.Name+"/"+run.backend+"/"+run.numerics.String(), func(t *testing.T) {
-				e := open(t, run.backend, engine.Config{Path: filepath.Join("testdata/arch", entry.File), Numerics: run.numerics, Threads: 2})
-				got := allLogits(t, e, m.Tokens, len(m.Tokens))
-				if len(got) != len(want) {
-					t.Fatalf("%d logits, want %d", len(got), len(want))
-				}
-				if d := nmse(got, want); !(d <= run.bound) {
-					t.Errorf("NMSE %.3g, bound %.3g", d, run.bound)
-				} else {
+	set := archtest.Golden(t)
+	for _, entry := range set.Entries {
+		t.Run(entry.Name, func(t *testing.T) {
+			want := set.Want(t, entry)
+			exact := map[string][]float32{}
+			for _, run := range []struct {
+				backend  string
+				numerics ops.Numerics
+				bound    float64
+			}{
+				{"ref", ops.Exact, entry.MaxExact},
+				{"cpu", ops.Exact, entry.MaxExact},
+				{"cpu", ops.Fast, entry.MaxFast},
+			} {
+				t.Run(run.backend+"/"+run.numerics.String(), func(t *testing.T) {
+					e := open(t, run.backend, engine.Config{Path: set.Path(t, entry.Name), Numerics: run.numerics, Threads: 2, Context: 256, Slots: 1})
+					got := allLogits(t, e, set.Tokens, len(set.Tokens))
+					if len(got) != len(want) {
+						t.Fatalf("%d logits, want %d", len(got), len(want))
+					}
+					d := nmse(got, want)
 					t.Logf("NMSE %.3g, bound %.3g", d, run.bound)
-				}
-			})
-		}
+					if !(d <= run.bound) {
+						t.Errorf("NMSE %.3g, bound %.3g", d, run.bound)
+					}
+					if run.numerics == ops.Exact {
+						exact[run.backend] = got
+					}
+				})
+			}
+			if ref, cpu := exact["ref"], exact["cpu"]; ref != nil && cpu != nil {
+				same(t, cpu, ref, "exact mode on cpu, pass", 1)
+			}
+		})
 	}
 }
 
 // The partner of TestArchitectures: a plan that is wrong in one place is caught.
 func TestArchitectureBoundsCatchAWrongModel(t *testing.T) {
-	var m archManifest
-	readJSON(t, "testdata/arch/manifest.json", &m)
-	e := open(t, "ref", engine.Config{Path: "testdata/arch/llama-dense.gguf", Numerics: ops.Exact})
-	got := allLogits(t, e, m.Tokens, len(m.Tokens))
-	want := readFloats(t, "testdata/arch/llama-rope-linear.logits.f32")
-	if d := nmse(got, want); d <= 1e-3 {
+	set := archtest.Golden(t)
+	e := open(t, "ref", engine.Config{Path: set.Path(t, "llama-dense"), Numerics: ops.Exact})
+	got := allLogits(t, e, set.Tokens, len(set.Tokens))
+	if d := nmse(got, set.Want(t, set.Find(t, "llama-rope-linear"))); d <= 1e-3 {
 		t.Errorf("NMSE %.3g against another model's logits, want it far above the bounds", d)
 	}
 }
 
 // Cutting a prompt into batches does not change a bit, on any backend.
 func TestChunksGiveTheSameBits(t *testing.T) {
-	var m archManifest
-	readJSON(t, "testdata/arch/manifest.json", &m)
+	set := archtest.Golden(t)
 	for _, file := range []string{"gemma3-dense", "llama-moe", "qwen3-dense"} {
 		for _, run := range []struct {
 			backend  string
 			numerics ops.Numerics
 		}{{"ref", ops.Exact}, {"cpu", ops.Exact}, {"cpu", ops.Fast}} {
 			t.Run(file+"/"+run.backend+"/"+run.numerics.String(), func(t *testing.T) {
-				e := open(t, run.backend, engine.Config{Path: filepath.Join("testdata/arch", file+".gguf"), Numerics: run.numerics, Threads: 2})
-				whole := allLogits(t, e, m.Tokens, len(m.Tokens))
+				e := open(t, run.backend, engine.Config{Path: set.Path(t, file), Numerics: run.numerics, Threads: 2})
+				whole := allLogits(t, e, set.Tokens, len(set.Tokens))
 				for _, chunk := range []int{1, 7, 16} {
-					same(t, allLogits(t, e, m.Tokens, chunk), whole, "chunk", chunk)
+					same(t, allLogits(t, e, set.Tokens, chunk), whole, "chunk", chunk)
 				}
 			})
 		}
@@ -189,18 +168,5 @@ func same(t *testing.T, got, want []float32, what string, n int) {
 			t.Errorf("%s %d: value %d is %v, want %v", what, n, i, got[i], want[i])
 			return
 		}
-	}
-}
-
-// Exact mode gives the same bits on every backend.
-func TestExactIsTheSameOnEveryBackend(t *testing.T) {
-	var m archManifest
-	readJSON(t, "testdata/arch/manifest.json", &m)
-	for _, entry := range m.Entries {
-		t.Run(entry.Name, func(t *testing.T) {
-			c := engine.Config{Path: filepath.Join("testdata/arch", entry.File), Numerics: ops.Exact, Threads: 2}
-			want := allLogits(t, open(t, "ref", c), m.Tokens, 16)
-			same(t, allLogits(t, open(t, "cpu", c), m.Tokens, 16), want, "chunk", 16)
-		})
 	}
 }

@@ -1,0 +1,36 @@
+package archtest
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The archive holds what its manifest lists: 116 models with finite logits.
+func TestGoldenSetIsWhole(t *testing.T) {
+	s := Golden(t)
+	if os.Getenv("GANGLION_ARCH_DIR") == "" && len(s.Entries) != 116 {
+		t.Errorf("%d entries, want 116", len(s.Entries))
+	}
+	for _, e := range s.Entries {
+		if st, err := os.Stat(filepath.Join(s.Dir, e.File)); err != nil || st.Size() < 1000 {
+			t.Errorf("%s: model file %v, error %v", e.Name, st, err)
+		}
+		if !(e.MaxExact > 0 && e.MaxExact <= e.MaxFast) {
+			t.Errorf("%s: bounds %v and %v", e.Name, e.MaxExact, e.MaxFast)
+		}
+		for i, v := range s.Want(t, e) {
+			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+				t.Errorf("%s: logit %d is %v", e.Name, i, v)
+				break
+			}
+		}
+	}
+}
+
+func TestUnpackRefusesACutArchive(t *testing.T) {
+	if err := unpack(t.TempDir(), archive[:len(archive)/2]); err == nil {
+		t.Error("half an archive was unpacked without an error")
+	}
+}
