@@ -18,13 +18,6 @@ func qwen3(g *graph) error { return plain(g, true) }
 func plain(g *graph, neox bool) error {
 	x := g.embed(1)
 	a := attention{table: g.ropeTable(g.ropeBase, true), neox: neox}
-	for g.il = 0; g.il < g.blocks; g.il++ {
-		h := g.attend(a, g.norm("attn_norm", x))
-		g.outputs(&h, &x)
-		x = g.Sum("attn_residual", g.linear("attn_output", h, g.embd), x)
-		f := g.feedForward(ops.SiLU, g.norm("ffn_norm", x))
-		x = g.Sum("ffn_residual", f, x)
-	}
-	g.head(x)
+	g.head(g.decode(x, func() attention { return a }, func(n ops.View) ops.View { return g.feedForward(ops.SiLU, n) }))
 	return nil
 }
