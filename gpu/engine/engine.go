@@ -111,6 +111,9 @@ func (e *Engine) load(ctx context.Context, c Config) error {
 	if e.runtime, err = c.Backend.Load(ctx, e.plan, e.opts, c.Progress); err != nil {
 		return fmt.Errorf("engine: load on %s: %w", c.Backend.Name(), err)
 	}
+	if err := e.file.Forget(); err != nil { // what the backend packed need not stay mapped as well
+		return fmt.Errorf("engine: give the mapping back: %w", err)
+	}
 	e.slots = kvcache.New(e.plan, e.opts)
 	e.marks = make([]mark, e.opts.Slots)
 	e.info = e.describe(c, train)

@@ -40,6 +40,21 @@ func (p *part) unmap() error {
 	return munmapFile(b)
 }
 
+// Forget gives the mapped pages back to the system, for instance once a backend has
+// packed the weights into memory of its own: the process then holds one copy of them.
+// Slices that Data returned stay valid; what is touched again is mapped again.
+func (f *File) Forget() error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	var errs []error
+	for _, p := range f.parts {
+		if p.mapped != nil {
+			errs = append(errs, forgetFile(p.mapped))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Mapped reports whether Data returns slices of mappings of the file. If not, Data
 // reads a tensor at its first use and keeps it in memory until Close.
 func (f *File) Mapped() bool {
