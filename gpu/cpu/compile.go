@@ -47,6 +47,10 @@ func (c *compiler) compile() {
 			i += c.matMuls(i, m) - 1
 			continue
 		}
+		if l, ok := c.r.plan.Ops[i].(*ops.LowRank); ok {
+			c.lowRank(l)
+			continue
+		}
 		c.op(c.r.plan.Ops[i])
 		c.wrote(c.r.plan.Ops[i])
 	}

@@ -95,6 +95,7 @@ enum {
     GL_OP_MAMBA1,
     GL_OP_MAMBA2,
     GL_OP_GATEDDELTA,
+    GL_OP_LOWRANK,
     GL_OP_HEADS,
     GL_OP_NONE, // holds parameters of the operation before
     GL_OPS
@@ -150,6 +151,11 @@ typedef struct {
     gl_head *heads;   // [outs]
     int32_t *counters; // task counters, one cache line each, by operation
     const float *pos_scale; // [operation's number][rows]
+    const float *scales;    // strengths of the adapters: [rows][adapters]
+    const int32_t *active;  // [adapters] whether any row has a strength
+    float *mid;             // A·x of low-rank updates: [rows][mid_stride]
+    int64_t mid_stride;
+    int32_t adapters;
 
     const int32_t *tokens, *pos, *slot, *outs;
     const float *embeds;

@@ -8,12 +8,19 @@ import "C"
 import "ganglion/gpu/ops"
 
 // matMuls appends the matrix products from operation i on that read the same input as
-// one operation (q, k and v; gate and up), with the GLU behind gate and up. It returns
-// how many operations of the plan it took.
+// one operation (q, k and v; gate and up), with the GLU behind gate and up. Updates of
+// adapters between them are done after the group: they read the same input, which lives
+// to the group's end, and the outputs of the group share no memory. It returns how many
+// operations of the plan it took.
 func (c *compiler) matMuls(i int, first *ops.MatMul) int {
 	group := []*ops.MatMul{first}
+	var updates []*ops.LowRank
 	all := c.r.plan.Ops
 	for _, op := range all[i+1:] {
+		if l, ok := op.(*ops.LowRank); ok && !l.ByToken && l.IDs.Width == 0 && l.In == first.In {
+			updates = append(updates, l)
+			continue
+		}
 		m, ok := op.(*ops.MatMul)
 		if !ok || m.In != first.In || c.clash(group, m) {
 			break
@@ -31,7 +38,7 @@ func (c *compiler) matMuls(i int, first *ops.MatMul) int {
 		c.quantise(first.In)
 	}
 	var glu *ops.GLU
-	if i+n < len(all) && n == 2 {
+	if i+n < len(all) && n == 2 && len(updates) == 0 {
 		if g, ok := all[i+n].(*ops.GLU); ok && g.Gate == group[0].Out && g.Up == group[1].Out && g.Gate.Width == g.Up.Width &&
 			(packed == n || !c.overlaps(g.Out, first.In)) {
 			glu = g
@@ -41,6 +48,10 @@ func (c *compiler) matMuls(i int, first *ops.MatMul) int {
 	for _, m := range group {
 		c.wrote(m)
 	}
+	for _, l := range updates {
+		c.lowRank(l)
+	}
+	n += len(updates)
 	if glu != nil {
 		c.wrote(glu)
 		return n + 1

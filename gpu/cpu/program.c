@@ -82,6 +82,7 @@ static void walk(struct gl_pool *pool, int tid) {
     const gl_prog *p = pool->prog;
     for (int i = 0; i < p->nops; i++) {
         const gl_op *op = p->ops + i;
+        if (op->kind == GL_OP_LOWRANK && !p->active[op->i[0]]) continue; // a barrier follows in any case
         if (op->sync == GL_SYNC_ALWAYS || (op->sync == GL_SYNC_DIVIDED && divided(p))) wait_all(pool);
         pool->kernels->ops[op->kind](p, op, tid);
     }

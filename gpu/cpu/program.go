@@ -25,6 +25,8 @@ type Program struct {
 	top       block // ids and logits of WantTop
 	posScale  []float32
 	posScales []*ops.PosScale
+	scales    []float32 // strengths of the adapters: [rows][adapters]
+	active    []int32   // [adapters] whether any row has a strength
 	closed    bool
 }
 
@@ -71,6 +73,7 @@ func (p *Program) allocate(c *compiler) error {
 		heads := m.take(int64(outs) * C.sizeof_gl_head)
 		part := m.take(int64(outs) * int64(3*r.opts.Threads+blocks) * 4)
 		scale := m.take(int64(len(c.posScales)) * int64(rows) * 4)
+		scales, active := p.carveScales(&m)
 		for i := range c.ops {
 			c.ops[i].mats, c.ops[i].nmats = place(&m, c.mats[i])
 			c.ops[i].chunks, c.ops[i].nchunks = place(&m, c.chunks[i])
@@ -88,7 +91,9 @@ func (p *Program) allocate(c *compiler) error {
 			quant_stride: C.int64_t((c.quantCols + 31) / 32), partial: (*C.float)(r.partial.p),
 			scratch: (**C.float)(r.threads.p), head_part: (*C.float)(part), heads: (*C.gl_head)(heads),
 			counters: (*C.int32_t)(counters), pos_scale: (*C.float)(scale),
+			mid: (*C.float)(r.mid.p), mid_stride: C.int64_t(r.plan.LowRankWidth()),
 		}
+		p.keepScales(scales, active)
 	}
 	var err error
 	if p.outs, err = newBlock("output activations", int64(outs)*int64(c.stride[1])*4, true); err != nil {
@@ -142,6 +147,7 @@ func (p *Program) Run(b *ops.Batch, res *ops.Result) error {
 			p.posScale[k*p.shape.Rows+i] = o.At(int(pos))
 		}
 	}
+	p.setScales(b)
 	r.needAngles(int(last))
 	p.c.arena[0] = (*C.float)(r.rows.p)
 	p.c.quant = (*C.gl_qblk)(r.quant.p)

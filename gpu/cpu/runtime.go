@@ -37,6 +37,7 @@ type Runtime struct {
 	quant   block // quantised activations of the largest program
 	partial block // attention of few rows
 	threads block // pointers to and scratch of each thread
+	mid     block // A·x of low-rank updates: [MaxRows][LowRankWidth]
 
 	programs map[*Program]struct{}
 	closed   bool
@@ -152,6 +153,8 @@ func (r *Runtime) newScratch() error {
 			thread = max(thread, tileRows*o.W.Cols)
 		case *ops.ExpertMatMul:
 			thread = max(thread, tileRows*o.W.Cols)
+		case *ops.LowRank:
+			thread = max(thread, tileRows*max(o.A.Cols, o.B.Cols))
 		case *ops.Route:
 			thread = max(thread, 4*o.In.Width)
 		case *ops.Attention:
@@ -162,6 +165,9 @@ func (r *Runtime) newScratch() error {
 	}
 	var err error
 	if r.partial, err = newBlock("attention", int64(partial)*4, false); err != nil {
+		return err
+	}
+	if r.mid, err = newBlock("low-rank updates", int64(r.plan.LowRankWidth())*int64(r.opts.MaxRows)*4, false); err != nil {
 		return err
 	}
 	thread = (thread + 1023) &^ 1023 // a page each: no line belongs to two threads
@@ -246,7 +252,7 @@ func (r *Runtime) Memory() ops.Memory {
 	for _, t := range r.tables {
 		m.Scratch += t.b.bytes
 	}
-	m.Scratch += r.rows.bytes + r.quant.bytes + r.partial.bytes + r.threads.bytes
+	m.Scratch += r.rows.bytes + r.quant.bytes + r.partial.bytes + r.threads.bytes + r.mid.bytes
 	for p := range r.programs {
 		m.Scratch += p.bytes()
 	}
@@ -274,7 +280,7 @@ func (r *Runtime) Close() error {
 	for i := range r.tables {
 		r.tables[i].b.free()
 	}
-	for _, b := range []*block{&r.weightTable, &r.packed, &r.vectorData, &r.rows, &r.quant, &r.partial, &r.threads} {
+	for _, b := range []*block{&r.weightTable, &r.packed, &r.vectorData, &r.rows, &r.quant, &r.partial, &r.threads, &r.mid} {
 		b.free()
 	}
 	r.pinner.Unpin()

@@ -49,6 +49,8 @@ func usages(p *ops.Plan) (map[*ops.Weight]*usage, error) {
 		case *ops.ExpertMatMul:
 			of(o.W).matrix = true
 			vectors(o.Bias)
+		case *ops.LowRank:
+			of(o.A).rows, of(o.B).rows = true, true
 		case *ops.RMSNorm:
 			vectors(o.W)
 		case *ops.LayerNorm:

@@ -15,6 +15,10 @@ type Batch struct {
 	// Embeds, when not nil, holds [rows, Plan.Embed] input embeddings; it is read
 	// for rows whose token is -1 (pictures and sound).
 	Embeds []float32
+
+	// Scales, when not nil, holds [rows, Plan.Adapters] strengths of the adapters; nil
+	// is 0 for all, as is a model without adapters.
+	Scales []float32
 }
 
 // Check reports the first violation of the batch's rules.
@@ -37,6 +41,9 @@ func (b *Batch) Check(p *Plan, o Options) error {
 		}
 	}
 	if err := b.checkSlots(); err != nil {
+		return err
+	}
+	if err := b.checkScales(p); err != nil {
 		return err
 	}
 	for i, r := range b.Outs {

@@ -1,12 +1,13 @@
 package ops
 
 import (
+	"math"
 	"strings"
 	"testing"
 )
 
 func TestBatchCheck(t *testing.T) {
-	p := &Plan{Vocab: 10, Embed: 3}
+	p := &Plan{Vocab: 10, Embed: 3, Adapters: 2}
 	o := Options{Slots: 3, Context: 8, MaxRows: 6, Threads: 1}
 	good := func() *Batch {
 		return &Batch{
@@ -41,6 +42,10 @@ func TestBatchCheck(t *testing.T) {
 		{"output twice", func(b *Batch) { b.Outs[1] = 2 }, "row 2"},
 		{"best none", func(b *Batch) { b.Want[1].K = 0 }, "best 0"},
 		{"best too many", func(b *Batch) { b.Want[1].K = 11 }, "best 11"},
+		{"scales", func(b *Batch) { b.Scales = make([]float32, 10) }, ""},
+		{"scale missing", func(b *Batch) { b.Scales = make([]float32, 9) }, "9 scales for 5 rows and 2 adapters"},
+		{"scale infinite", func(b *Batch) { b.Scales = make([]float32, 10); b.Scales[7] = float32(math.Inf(1)) }, "row 3: scale of adapter 1"},
+		{"scale NaN", func(b *Batch) { b.Scales = make([]float32, 10); b.Scales[0] = float32(math.NaN()) }, "row 0: scale of adapter 0"},
 		{"unknown kind", func(b *Batch) { b.Want[0].Kind = WantRow + 1 }, "kind 3"},
 	}
 	for _, tt := range tests {

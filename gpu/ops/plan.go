@@ -89,6 +89,8 @@ type Plan struct {
 	Embed   int // width of the residual stream; the row width of Batch.Embeds
 	Context int // positions the model was trained for (GGUF context_length)
 
+	Adapters int // columns of Batch.Scales
+
 	Weights []*Weight
 	Buffers []Buffer
 	Caches  []Cache

@@ -24,6 +24,9 @@ func (c *checker) parts() error {
 	if p.Vocab <= 0 || p.Embed <= 0 {
 		return fmt.Errorf("vocabulary of %d, residual stream of %d", p.Vocab, p.Embed)
 	}
+	if p.Adapters < 0 {
+		return fmt.Errorf("%d adapters", p.Adapters)
+	}
 	for _, b := range p.Buffers {
 		if b.Width <= 0 || b.Rows > PerOut || b.Elem > I32 {
 			return fmt.Errorf("buffer %q: width %d, rows %d, type %d", b.Name, b.Width, b.Rows, b.Elem)
@@ -90,6 +93,10 @@ func (c *checker) op(op Op) error {
 		c.experts[o.IDs.Buf] = max(c.experts[o.IDs.Buf], o.In.Width)
 	case *ExpertMatMul:
 		return c.chosen(o.IDs, o.W.Experts)
+	case *LowRank:
+		if o.IDs.Width > 0 {
+			return c.chosen(o.IDs, o.A.Experts)
+		}
 	case *ExpertSum:
 		if o.PerExpert != nil {
 			return c.chosen(o.IDs, o.PerExpert.elements())

@@ -305,7 +305,17 @@ func TestFindsMistakes(t *testing.T) {
 		"decays another way":         {broken{op: change(func(o *ops.GatedDelta) { o.Gate, o.Beta = o.Beta, o.Gate })}, "gateddelta/2of4", "values are wrong"},
 		"reads other groups":         {broken{op: change(func(o *ops.Mamba2) { o.B, o.C = o.C, o.B })}, "mamba2/2of4", "values are wrong"},
 		"no bias of the convolution": {broken{op: change(func(o *ops.ShortConv) { o.Bias = nil })}, "shortconv/37x4/act1/bias=true", "values are wrong"},
-		"other factor by position":   {broken{op: change(func(o *ops.PosScale) { o.Offset++ })}, "posscale/", "values are wrong"},
+		"other strength":             {broken{op: change(func(o *ops.LowRank) { o.Factor *= 1.01 })}, "lowrank/F32/33x67", "values are wrong"},
+		"other adapter":              {broken{op: change(func(o *ops.LowRank) { o.Adapter = 0 })}, "lowrank/F16/300x96", "values are wrong"},
+		"other strength by token":    {broken{op: change(func(o *ops.LowRank) { o.Factor *= 1.01 })}, "lowrank/token", "values are wrong"},
+		"other matrix of the stack":  {broken{op: change(func(o *ops.LowRank) { o.IDs = ops.View{}; o.Out.Width = o.B.Rows })}, "lowrank/F32/21x35", "values are wrong"},
+		"adds nothing to other rows": {broken{extra: func(op ops.Op, _ *ops.Plan) ops.Op {
+			if o, ok := op.(*ops.LowRank); ok {
+				return &ops.Scale{Factor: 1, In: o.Out, Out: o.Out} // −0 becomes +0
+			}
+			return nil
+		}}, "lowrank/untouched", "and changed"},
+		"other factor by position": {broken{op: change(func(o *ops.PosScale) { o.Offset++ })}, "posscale/", "values are wrong"},
 	}
 	checks := suite(config{})
 	for name, tt := range tests {

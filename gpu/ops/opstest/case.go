@@ -21,6 +21,7 @@ type testCase struct {
 	seqs    []int // lengths of the sequences, all from position 0
 	kv      []ops.KVType
 	tol     tolerance
+	scales  func(seq, pos int) []float32 // strengths of the adapters of a row; nil: there are none
 
 	// build adds the operation. It is called once per plan.
 	build func(b *ops.Builder, in []ops.View, out ops.View)
@@ -36,8 +37,9 @@ type input struct {
 
 // sequence is the input of one sequence: in[operand][position] is a vector.
 type sequence struct {
-	in [][][]float64
-	kv ops.KVType
+	index int
+	in    [][][]float64
+	kv    ops.KVType
 }
 
 func (s sequence) len() int { return len(s.in[0]) }
@@ -230,7 +232,7 @@ func (c *testCase) checkMode(b ops.Backend, n ops.Numerics, kv ops.KVType, data 
 	var first outputs
 	for i, t := range c.trials() {
 		p := c.place(t.layout)
-		f := feed{plan: p.plan, numerics: n, kv: kv, threads: t.threads, schedule: t.schedule,
+		f := feed{plan: p.plan, numerics: n, kv: kv, threads: t.threads, schedule: t.schedule, scales: c.scales,
 			row: func(s, pos int) []float32 { return p.embeds(data[s], pos) }}
 		got, err := f.run(b)
 		if err == nil {
@@ -287,7 +289,7 @@ func (p *placed) guards(got outputs, data [][][][]float32, width int) error {
 func (c *testCase) expect(data [][][][]float32, kv ops.KVType) [][]expected {
 	var want [][]expected
 	for s := range data {
-		seq := sequence{in: make([][][]float64, len(c.ins)), kv: kv}
+		seq := sequence{index: s, in: make([][][]float64, len(c.ins)), kv: kv}
 		for i := range c.ins {
 			for _, v := range data[s][i] {
 				seq.in[i] = append(seq.in[i], widen(v))

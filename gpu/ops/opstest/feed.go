@@ -75,6 +75,7 @@ type feed struct {
 	schedule schedule
 	row      func(seq, pos int) []float32 // the row of Batch.Embeds, where token is nil
 	token    func(seq, pos int) int32
+	scales   func(seq, pos int) []float32 // strengths of the adapters of a row; nil: there are none
 }
 
 // options are as tight as the schedule allows, so that ring caches wrap.
@@ -122,6 +123,9 @@ func (f *feed) step(prog ops.Program, o ops.Options, step []piece) ([][]float32,
 	var b ops.Batch
 	for _, p := range step {
 		for pos := p.from; pos < p.to; pos++ {
+			if f.scales != nil {
+				b.Scales = append(b.Scales, f.scales(p.seq, pos)...)
+			}
 			// Slots are given from the end, so that slot and sequence differ.
 			if f.token != nil {
 				appendRow(&b, f.token(p.seq, pos), pos, o.Slots-1-p.seq)

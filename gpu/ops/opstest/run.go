@@ -105,7 +105,7 @@ func (c config) unused(refused map[string]bool) error {
 func suite(c config) []check {
 	var checks []check
 	for _, cases := range [][]testCase{
-		matMulCases(), elementwiseCases(), normCases(), ropeCases(), attentionCases(), moeCases(), recurrentCases(),
+		matMulCases(), elementwiseCases(), normCases(), ropeCases(), attentionCases(), moeCases(), lowRankCases(), recurrentCases(),
 	} {
 		for _, k := range cases {
 			checks = append(checks, check{k.name, k.check})
@@ -115,6 +115,7 @@ func suite(c config) []check {
 		checks = append(checks, check{"matmul/large", checkLarge})
 	}
 	checks = append(checks, embedChecks()...)
+	checks = append(checks, lowRankChecks()...)
 	checks = append(checks, headChecks()...)
 	checks = append(checks, modelChecks()...)
 	return append(checks, runtimeChecks()...)

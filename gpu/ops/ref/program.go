@@ -109,6 +109,8 @@ func (p *Program) do(op ops.Op) error {
 		p.pickRows(o)
 	case *ops.MatMul:
 		p.matMul(o)
+	case *ops.LowRank:
+		p.lowRank(o)
 	case *ops.RMSNorm:
 		p.rmsNorm(o)
 	case *ops.LayerNorm:
