@@ -64,7 +64,7 @@ func New(f Source, o Options) (*ops.Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %s: %w", arch, err)
 	}
-	g := &graph{Builder: ops.NewBuilder(arch), params: p, src: f}
+	g := &graph{Builder: ops.NewBuilder(arch), params: p, src: f, loaded: map[string]*ops.Weight{}, keys: &reader{src: f, arch: arch}, last: p.blocks - 1}
 	if err := build(g); err != nil {
 		return nil, fmt.Errorf("model: %s: %w", arch, err)
 	}
