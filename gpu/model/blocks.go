@@ -108,7 +108,7 @@ func (g *graph) width() int {
 // Mixtral where the layer has a router.
 func (g *graph) feedForward(act ops.Act, n ops.View) ops.View {
 	if g.experts > 0 && g.has("ffn_gate_inp.weight") {
-		return g.mixture(moe{act: act, norm: true, scale: g.expertScale}, n)
+		return g.mixture(moe{act: act, norm: true}, n)
 	}
 	return g.glu(act, g.width(), n)
 }

@@ -26,10 +26,28 @@ type builder func(*graph) error
 
 // families maps GGUF general.architecture to its builder.
 var families = map[string]builder{
-	"gemma3": gemma3,
-	"llama":  llama,
-	"qwen2":  qwen2,
-	"qwen3":  qwen3,
+	"arctic":       arctic,
+	"bailingmoe":   bailingMoE,
+	"bailingmoe2":  bailingMoE2,
+	"deepseek":     deepseek,
+	"dots1":        dots1,
+	"exaone-moe":   exaoneMoE,
+	"gemma3":       gemma3,
+	"glm4moe":      glm4MoE,
+	"gpt-oss":      gptOSS,
+	"hunyuan-moe":  hunyuanMoE,
+	"hy_v3":        hyV3,
+	"llama":        llama,
+	"maple":        maple,
+	"mellum":       mellum,
+	"minimax-m2":   minimaxM2,
+	"olmoe":        olmoe,
+	"qwen2":        qwen2,
+	"qwen2moe":     qwen2moe,
+	"qwen3":        qwen3,
+	"qwen3moe":     qwen3moe,
+	"qwen3vlmoe":   qwen3vlmoe,
+	"smallthinker": smallThinker,
 }
 
 // Architectures lists the known values of general.architecture, sorted.

@@ -319,3 +319,23 @@ func (p *params) local(il, period int) bool {
 	}
 	return period > 0 && il%period < period-1
 }
+
+// localAfterGlobal is local for architectures whose pattern begins with the global
+// layer: every period-th layer from the first.
+func (p *params) localAfterGlobal(il, period int) bool {
+	if p.window <= 0 || p.pattern != nil {
+		return p.local(il, period)
+	}
+	if p.period > 0 {
+		period = p.period
+	}
+	return period > 0 && il%period != 0
+}
+
+// localBase is rope.freq_base_swa, or a family's default.
+func (p *params) localBase(def float64) float64 {
+	if p.ropeBaseSWA > 0 {
+		return p.ropeBaseSWA
+	}
+	return def
+}
