@@ -31,6 +31,8 @@ type Config struct {
 	Slots        int         // default 4
 	MaxRows      int         // default 512
 	Threads      int         // default 1
+	// Adapters are LoRA files to load along, in the order of their ids; see SetAdapters.
+	Adapters []AdapterFile
 	// Available returns the free memory of the machine in bytes, 0 for unknown.
 	Available func() int64
 	Progress  func(done, total int64)
@@ -42,7 +44,7 @@ const DefaultContext = 4096
 // ErrTooLarge is wrapped when the memory forecast exceeds what is free.
 var ErrTooLarge = errors.New("not enough memory")
 
-// Engine is a loaded model. Acquire, Release, Mark, Truncate and Run belong to one goroutine at a
+// Engine is a loaded model. Acquire, Release, SetAdapters, Mark, Truncate and Run belong to one goroutine at a
 // time; the other methods may be called from any.
 type Engine struct {
 	file    *gguf.File
@@ -52,7 +54,10 @@ type Engine struct {
 	runtime ops.Runtime
 	slots   *kvcache.Slots
 	marks   []mark // by slot
-	info    Info
+
+	adapters []*gguf.File
+	scales   []float32 // strengths: [slots][adapters]
+	info     Info
 
 	programs map[ops.Shape]ops.Program
 	batch    ops.Batch
@@ -99,7 +104,11 @@ func (e *Engine) load(ctx context.Context, c Config) error {
 		return err
 	}
 	e.opts = options(c, train)
-	if e.plan, err = model.New(e.file, model.Options{Context: e.opts.Context}); err != nil {
+	adapters, err := e.openAdapters(c.Adapters)
+	if err != nil {
+		return err
+	}
+	if e.plan, err = model.New(e.file, model.Options{Context: e.opts.Context, Adapters: adapters}); err != nil {
 		return err
 	}
 	if n := e.vocab.VocabSize(); n > e.plan.Vocab {
@@ -116,7 +125,9 @@ func (e *Engine) load(ctx context.Context, c Config) error {
 	}
 	e.slots = kvcache.New(e.plan, e.opts)
 	e.marks = make([]mark, e.opts.Slots)
+	e.scales = make([]float32, e.opts.Slots*len(e.adapters))
 	e.info = e.describe(c, train)
+	e.info.Adapters = e.describeAdapters(adapters)
 	return nil
 }
 
@@ -161,7 +172,7 @@ func NewForecast(p *ops.Plan, o ops.Options) Forecast {
 	return Forecast{
 		Weights: p.WeightBytes(),
 		KV:      p.KVBytes(o),
-		Scratch: 4 * (int64(l.RowWidth)*int64(o.MaxRows) + int64(l.OutWidth)*maxOuts),
+		Scratch: 4 * (int64(l.RowWidth)*int64(o.MaxRows) + int64(l.OutWidth)*maxOuts + int64(p.LowRankWidth())*int64(o.MaxRows)),
 	}
 }
 
@@ -250,6 +261,9 @@ func (e *Engine) Close() error {
 		}
 		if e.runtime != nil {
 			errs = append(errs, e.runtime.Close())
+		}
+		for _, f := range e.adapters {
+			errs = append(errs, f.Close())
 		}
 		errs = append(errs, e.file.Close())
 		e.closed = errors.Join(errs...)

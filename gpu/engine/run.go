@@ -17,6 +17,7 @@ const maxOuts = 64
 func (e *Engine) Acquire(prompt []int32, salt uint64) (slot, cached int, ok bool) {
 	slot, cached, ok = e.slots.Acquire(prompt, salt)
 	if ok {
+		e.clearAdapters(slot)
 		e.marks[slot].tokens = -1
 	}
 	return slot, cached, ok
@@ -101,7 +102,7 @@ func (e *Engine) submit() error {
 	if err != nil {
 		return err
 	}
-	if err := e.file.Check(); err != nil {
+	if err := e.checkFiles(); err != nil {
 		return err
 	}
 	e.current = p
@@ -112,6 +113,7 @@ func (e *Engine) submit() error {
 func (e *Engine) fill(rows []Row) error {
 	b := &e.batch
 	b.Tokens, b.Pos, b.Slot, b.Outs, b.Want = b.Tokens[:0], b.Pos[:0], b.Slot[:0], b.Outs[:0], b.Want[:0]
+	b.Scales = b.Scales[:0]
 	e.touched = e.touched[:0]
 	for i, r := range rows {
 		if i == 0 || r.Slot != rows[i-1].Slot {
@@ -124,6 +126,7 @@ func (e *Engine) fill(rows []Row) error {
 		b.Tokens = append(b.Tokens, r.Token)
 		b.Pos = append(b.Pos, int32(pos))
 		b.Slot = append(b.Slot, int32(r.Slot))
+		b.Scales = append(b.Scales, e.slotScales(r.Slot)...)
 		if r.Want {
 			b.Outs = append(b.Outs, int32(i))
 			b.Want = append(b.Want, r.Read)

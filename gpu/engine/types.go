@@ -38,6 +38,9 @@ type Info struct {
 
 	WeightBytes, KVBytes, ScratchBytes int64
 
+	// Adapters are the LoRA files that were loaded along, by id.
+	Adapters []AdapterInfo
+
 	// Sampling holds the file's default sampling values (general.sampling.*).
 	Sampling Defaults
 }

@@ -13,6 +13,10 @@ import (
 func gemma3(g *graph) error {
 	const period = 6
 	x := g.embed(float32(math.Sqrt(float64(g.embd))))
+	localBase := g.ropeBaseSWA
+	if localBase == 0 {
+		localBase = 10000
+	}
 	global := attention{table: g.ropeTable(g.ropeBase, true), neox: true}
 	if g.blocks == 62 && g.attnScale == 0 {
 		// The 27B model scales by the width per head of the residual stream; the
@@ -20,7 +24,7 @@ func gemma3(g *graph) error {
 		global.scale = 1 / math.Sqrt(float64(g.embd)/float64(g.heads[0]))
 	}
 	local := global
-	local.table, local.window = g.ropeTable(g.localBase(10000), false), g.window
+	local.table, local.window = g.ropeTable(localBase, false), g.window
 
 	for g.il = 0; g.il < g.blocks; g.il++ {
 		a := global

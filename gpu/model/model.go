@@ -26,28 +26,10 @@ type builder func(*graph) error
 
 // families maps GGUF general.architecture to its builder.
 var families = map[string]builder{
-	"arctic":       arctic,
-	"bailingmoe":   bailingMoE,
-	"bailingmoe2":  bailingMoE2,
-	"deepseek":     deepseek,
-	"dots1":        dots1,
-	"exaone-moe":   exaoneMoE,
-	"gemma3":       gemma3,
-	"glm4moe":      glm4MoE,
-	"gpt-oss":      gptOSS,
-	"hunyuan-moe":  hunyuanMoE,
-	"hy_v3":        hyV3,
-	"llama":        llama,
-	"maple":        maple,
-	"mellum":       mellum,
-	"minimax-m2":   minimaxM2,
-	"olmoe":        olmoe,
-	"qwen2":        qwen2,
-	"qwen2moe":     qwen2moe,
-	"qwen3":        qwen3,
-	"qwen3moe":     qwen3moe,
-	"qwen3vlmoe":   qwen3vlmoe,
-	"smallthinker": smallThinker,
+	"gemma3": gemma3,
+	"llama":  llama,
+	"qwen2":  qwen2,
+	"qwen3":  qwen3,
 }
 
 // Architectures lists the known values of general.architecture, sorted.
@@ -65,6 +47,9 @@ type Options struct {
 	// Context is the context length the model will run with: LongRoPE chooses its
 	// factors by it. 0 means the trained length.
 	Context int
+	// Adapters are the LoRA files to carry, in the order of the columns of
+	// ops.Batch.Scales.
+	Adapters []Adapter
 }
 
 // New builds and validates the plan of a model file. The plan's weights alias the
@@ -82,11 +67,14 @@ func New(f Source, o Options) (*ops.Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %s: %w", arch, err)
 	}
-	g := &graph{Builder: ops.NewBuilder(arch), params: p, src: f, loaded: map[string]*ops.Weight{}, keys: &reader{src: f, arch: arch}, last: p.blocks - 1}
+	g := &graph{Builder: ops.NewBuilder(arch), params: p, src: f}
 	if err := build(g); err != nil {
 		return nil, fmt.Errorf("model: %s: %w", arch, err)
 	}
 	if err := g.failed(); err != nil {
+		return nil, fmt.Errorf("model: %s: %w", arch, err)
+	}
+	if err := adapt(g.Plan, f, arch, o.Adapters); err != nil {
 		return nil, fmt.Errorf("model: %s: %w", arch, err)
 	}
 	if err := g.Plan.Validate(); err != nil {

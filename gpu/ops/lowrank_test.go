@@ -69,7 +69,11 @@ func TestValidateRefusesLowRank(t *testing.T) {
 			p.expert.B.Experts, p.expert.B.Data = 3, p.expert.B.Data[:4*5*7*3]
 		}, "ids of 4 experts for a stack of 3"},
 		{"ids are floats", func(p lowRankPlan) { p.expert.IDs = p.route.Weights }, "wrong element type"},
-		{"table", func(p lowRankPlan) { p.byToken.A = p.plain.B; p.byToken.A.Rows = 4; p.byToken.A.Data = p.byToken.A.Data[:32] }, "4 rows for a vocabulary of 5"},
+		{"table", func(p lowRankPlan) {
+			p.byToken.A = p.plain.B
+			p.byToken.A.Rows = 4
+			p.byToken.A.Data = p.byToken.A.Data[:32]
+		}, "4 rows for a vocabulary of 5"},
 		{"table rank", func(p lowRankPlan) { p.byToken.B = p.plain.A }, "B is 8 wide, want 3"},
 		{"table output", func(p lowRankPlan) { p.byToken.Out = p.byToken.Out.Cols(0, 7) }, "output is 7 wide, want 8"},
 	}

@@ -160,3 +160,14 @@ func (t Tensor) content() ([]byte, error) {
 	}
 	return t.Data, nil
 }
+
+// Adapter returns a LoRA file for models of an architecture: the keys, and the pairs of
+// tensors NAME.lora_a and NAME.lora_b as they are given.
+func Adapter(arch string, alpha float32, tensors ...Tensor) Model {
+	return Model{
+		KV: []KV{
+			{"general.architecture", arch}, {"general.type", "adapter"}, {"adapter.type", "lora"}, {"adapter.lora.alpha", alpha},
+		},
+		Tensors: tensors,
+	}
+}
