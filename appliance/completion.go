@@ -51,13 +51,16 @@ type Timings struct {
 
 // Result is a finished completion.
 type Result struct {
-	ID       string
-	Created  time.Time
-	Model    string
-	Text     string
-	Tokens   []Token
-	Finish   FinishReason
-	Usage    Usage
+	ID      string
+	Created time.Time
+	Model   string
+	Text    string
+	Tokens  []Token
+	Finish  FinishReason
+	Usage   Usage
+
+	DraftedTokens, AcceptedTokens int // guessed ahead and run; of these, those that became text
+
 	Timings  Timings
 	Params   []Param
 	Seed     int64

@@ -102,7 +102,7 @@ func TestShareIsFair(t *testing.T) {
 		s := &scheduler{}
 		reading := 0
 		for _, n := range c.left {
-			s.running = append(s.running, &sequence{prompt: make([]int32, n)})
+			s.running = append(s.running, &sequence{prompt: make([]int32, n), tokens: make([]int32, n)})
 			if n > 0 {
 				reading++
 			}

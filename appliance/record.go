@@ -60,6 +60,8 @@ type Record struct {
 	PromptTokens     int       `json:"prompt_tokens"`
 	CachedTokens     int       `json:"cached_tokens"`
 	CompletionTokens int       `json:"completion_tokens"`
+	DraftedTokens    int       `json:"drafted_tokens"`  // guessed ahead and run
+	AcceptedTokens   int       `json:"accepted_tokens"` // of these, those that became text
 	QueueMS          float64   `json:"queue_ms"`
 	PrefillMS        float64   `json:"prefill_ms"`
 	DecodeMS         float64   `json:"decode_ms"`

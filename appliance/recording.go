@@ -62,6 +62,7 @@ func (s *scheduler) close(q *sequence) {
 	r.Text = string(q.flow.text)
 	r.Tokens = q.flow.tokens[:len(q.flow.tokens):len(q.flow.tokens)]
 	r.PromptTokens, r.CachedTokens, r.CompletionTokens = usage.PromptTokens, usage.CachedTokens, usage.CompletionTokens
+	r.DraftedTokens, r.AcceptedTokens = q.ahead.drafted, q.ahead.came
 	r.QueueMS, r.PrefillMS, r.DecodeMS = milliseconds(t.Queue), milliseconds(t.Prefill), milliseconds(t.Decode)
 	r.FirstTokenMS, r.SampleMS = milliseconds(t.FirstToken), milliseconds(q.sampled)
 	switch {
@@ -80,7 +81,7 @@ func (s *scheduler) close(q *sequence) {
 	}
 	q.c.finish(last, &Result{
 		ID: r.ID, Created: q.created, Model: s.info.Name, Text: r.Text, Tokens: r.Tokens,
-		Finish: q.reason, Usage: usage, Timings: t, Params: r.Params, Seed: r.Seed, Warnings: q.warn,
+		Finish: q.reason, Usage: usage, DraftedTokens: r.DraftedTokens, AcceptedTokens: r.AcceptedTokens, Timings: t, Params: r.Params, Seed: r.Seed, Warnings: q.warn,
 	}, nil)
 }
 

@@ -30,6 +30,7 @@ type Request struct {
 	Logprobs         bool
 	TopLogprobs      int // extension: alternatives per token, 0 = none
 	Stream           bool
+	Speculate        Speculation // extension; empty: as configured
 }
 
 // Bias is one entry of logit_bias.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"ganglion/appliance/draft"
 	"ganglion/gpu/engine"
 	"ganglion/gpu/ops"
 	"ganglion/plugins/sampling"
@@ -46,6 +47,7 @@ type scheduler struct {
 	rows    []engine.Row
 	batch   []*sequence // sequences with rows in the batch, in row order
 	pace    pace
+	spec    speculator
 	scratch sampling.Scratch
 }
 
@@ -55,6 +57,9 @@ func newScheduler(cfg *Config, m Model) *scheduler {
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.rows = make([]engine.Row, 0, s.info.MaxRows)
+	if d, ok := m.(Drafted); ok {
+		s.spec.model = draft.NewModel(d.Draft(), s.unguessable, cfg.Now)
+	}
 	return s
 }
 
@@ -220,7 +225,11 @@ func (s *scheduler) step() {
 	}
 	from := s.cfg.Now()
 	heads, err := s.runBatch()
-	s.pace.saw(prompts, s.cfg.Now().Sub(from))
+	took := s.cfg.Now().Sub(from)
+	s.pace.saw(prompts, took)
+	if prompts == 0 {
+		s.spec.price.Saw(len(s.rows), took)
+	}
 	if err == nil {
 		err = s.deal(heads)
 	}
@@ -244,43 +253,38 @@ func (s *scheduler) runBatch() (heads []engine.Head, err error) {
 }
 
 // form fills rows and batch: first a row of each sequence that decodes, in turns
-// where they are more than fit, then shares of the prompts. It returns the number
-// of prompt rows.
+// where they are more than fit, with guesses behind them; then shares of the prompts.
+// It returns the number of prompt rows.
 func (s *scheduler) form() (prompts int) {
 	s.rows, s.batch = s.rows[:0], s.batch[:0]
-	reading := 0
+	reading, missing := 0, 0
 	for _, q := range s.running {
 		if q.prefilling() {
 			reading++
+			missing += len(q.tokens) - q.fed
 		}
 	}
 	limit := min(s.info.MaxRows, maxWanted)
 	if reading > 0 {
 		limit = max(min(limit, s.info.MaxRows-1), 1) // prompts go on too
 	}
-	wanted, next := 0, 0
-	for i := range s.running {
-		at := (s.turn + i) % len(s.running)
-		switch q := s.running[at]; {
-		case q.prefilling():
-		case wanted < limit:
-			s.rows = q.appendRows(s.rows)
-			s.batch = append(s.batch, q)
-			wanted++
-			next = at + 1
-		}
+	wanted := s.decoding(limit)
+	prompts = min(s.pace.rows(wanted > 0), s.info.MaxRows-wanted, missing)
+	s.speculate(s.batch, prompts, min(maxWanted-wanted-reading, s.info.MaxRows-wanted-prompts))
+	for _, q := range s.batch {
+		s.rows = q.appendRows(s.rows, 1)
+		wanted += len(q.ahead.run)
 	}
-	s.turn = next
 	if reading == 0 {
 		return 0
 	}
 	before := len(s.rows)
-	s.share(min(s.pace.rows(before > 0), s.info.MaxRows-before), reading)
+	s.share(prompts, reading)
 	for _, q := range s.running {
 		if q.take == 0 {
 			continue
 		}
-		if last := q.fed+q.take == len(q.prompt); last {
+		if last := q.fed+q.take == len(q.tokens); last {
 			if wanted == maxWanted {
 				q.take-- // the last row waits for a batch with room for its head
 			} else {
@@ -288,12 +292,28 @@ func (s *scheduler) form() (prompts int) {
 			}
 		}
 		if q.take > 0 {
-			s.rows = q.appendRows(s.rows)
+			s.rows = q.appendRows(s.rows, q.take)
 			s.batch = append(s.batch, q)
 			q.take = 0
 		}
 	}
 	return len(s.rows) - before
+}
+
+// decoding puts the sequences that decode into the batch, at most limit, and returns
+// how many there are.
+func (s *scheduler) decoding(limit int) (n int) {
+	next := 0
+	for i := range s.running {
+		at := (s.turn + i) % len(s.running)
+		if q := s.running[at]; !q.prefilling() && n < limit {
+			s.batch = append(s.batch, q)
+			n++
+			next = at + 1
+		}
+	}
+	s.turn = next
+	return n
 }
 
 // share deals prompt rows out: an equal share each, so that a short prompt need not
@@ -302,34 +322,40 @@ func (s *scheduler) share(budget, reading int) {
 	equal := budget / reading
 	for _, q := range s.running {
 		if q.prefilling() {
-			q.take = min(len(q.prompt)-q.fed, equal)
+			q.take = min(len(q.tokens)-q.fed, equal)
 			budget -= q.take
 		}
 	}
 	for _, q := range s.running {
 		if q.prefilling() {
-			more := min(len(q.prompt)-q.fed-q.take, budget)
+			more := min(len(q.tokens)-q.fed-q.take, budget)
 			q.take += more
 			budget -= more
 		}
 	}
 }
 
-// deal gives each sequence that wanted a head its own.
+// deal gives each sequence that wanted heads its own.
 func (s *scheduler) deal(heads []engine.Head) error {
 	wanted := 0
 	for _, q := range s.batch {
-		if q.wants {
-			wanted++
-		}
+		wanted += q.heads
 	}
 	if len(heads) != wanted {
 		return fmt.Errorf("appliance: scheduler: the model gave %d heads for %d rows that want one", len(heads), wanted)
 	}
 	for _, q := range s.batch {
-		if q.wants {
-			q.advance(&heads[0], s.vocab, s.cfg.Now, &s.scratch)
-			heads = heads[1:]
+		n := q.heads
+		if n == 0 {
+			continue
+		}
+		used := q.read(heads[:n], s.vocab, s.cfg.Now, &s.scratch)
+		heads = heads[n:]
+		if used == n {
+			continue
+		}
+		if err := s.takeBack(q, n-used); err != nil && q.err == nil {
+			q.err = err
 		}
 	}
 	return nil
@@ -353,6 +379,7 @@ func (s *scheduler) sweep() {
 		if err := guard("release a slot", func() error { s.model.Release(q.slot); return nil }); err != nil {
 			s.cfg.Logger.Error("slot was not released", "slot", q.slot, "error", err)
 		}
+		s.forget(q)
 		s.leave(q, true)
 	}
 	clear(s.running[len(keep):])

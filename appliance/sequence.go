@@ -12,22 +12,24 @@ import (
 // sequence is one request on its way through the scheduler, which owns it from
 // submission to the end.
 type sequence struct {
-	c       *Completion
-	record  *Record
-	created time.Time
-	prompt  []int32
-	max     int
-	chain   *sampling.Chain
-	alts    int // alternatives wanted of each token
-	flow    textFlow
-	warn    []string
+	c        *Completion
+	record   *Record
+	created  time.Time
+	prompt   []int32
+	tokens   []int32 // the prompt and what was chosen since
+	max      int
+	chain    *sampling.Chain
+	sampling sampling.Params
+	alts     int // alternatives wanted of each token
+	flow     textFlow
+	warn     []string
 
 	slot   int
-	cached int   // prompt tokens that were in the slot
-	fed    int   // tokens in the slot; below len(prompt) while the prompt is read
-	next   int32 // token to feed once the prompt is in place
-	take   int   // prompt rows in the batch being formed
-	wants  bool  // a head of the batch being run is this sequence's
+	cached int // prompt tokens that were in the slot
+	fed    int // tokens in the slot, those of the batch being run included
+	take   int // prompt rows in the batch being formed
+	heads  int // heads of the batch being run that are this sequence's
+	ahead  ahead
 
 	// Clock readings.
 	arrived, queued, started, first time.Time
@@ -41,27 +43,29 @@ type sequence struct {
 // over tells whether the sequence has ended.
 func (q *sequence) over() bool { return q.reason != "" || q.err != nil }
 
-// prefilling tells whether prompt rows are left to run.
-func (q *sequence) prefilling() bool { return q.fed < len(q.prompt) }
+// prefilling tells whether tokens are left to run besides the last one chosen: those
+// of the prompt, or where guesses were taken back from a slot that could not keep the
+// rest, those since its latest mark.
+func (q *sequence) prefilling() bool { return q.fed < max(len(q.prompt), len(q.tokens)-1) }
 
-// appendRows appends the sequence's rows of this step: the next take prompt tokens,
-// or the last token chosen.
-func (q *sequence) appendRows(rows []engine.Row) []engine.Row {
-	q.wants = true
-	if !q.prefilling() {
-		q.fed++
-		return append(rows, engine.Row{Slot: q.slot, Token: q.next, Want: true, Read: want(q.chain.Needs())})
-	}
-	for _, id := range q.prompt[q.fed : q.fed+q.take] {
+// appendRows appends the next take tokens as rows of this step. Once all tokens are in
+// place, a head is wanted for the last one and for each guess that is run behind it.
+func (q *sequence) appendRows(rows []engine.Row, take int) []engine.Row {
+	for _, id := range q.tokens[q.fed : q.fed+take] {
 		rows = append(rows, engine.Row{Slot: q.slot, Token: id})
 	}
-	q.fed += q.take
-	if q.prefilling() {
-		q.wants = false
+	q.fed += take
+	q.heads = 0
+	if q.fed < len(q.tokens) {
 		return rows
 	}
 	last := &rows[len(rows)-1]
 	last.Want, last.Read = true, want(q.chain.Needs())
+	for i, id := range q.ahead.run {
+		rows = append(rows, engine.Row{Slot: q.slot, Token: id, Want: true, Read: want(q.chain.NeedsAfter(i + 1))})
+	}
+	q.fed += len(q.ahead.run)
+	q.heads = 1 + len(q.ahead.run)
 	return rows
 }
 
@@ -74,6 +78,28 @@ func want(n sampling.Needs) ops.Want {
 		return ops.Want{Kind: ops.WantTop, K: n.K}
 	}
 	return ops.Want{Kind: ops.WantRow}
+}
+
+// read chooses a token from each of the sequence's heads in turn, as long as it is
+// the one that the next head was computed for, and returns how many heads it used.
+func (q *sequence) read(heads []engine.Head, v Vocabulary, now func() time.Time, s *sampling.Scratch) (used int) {
+	a := &q.ahead
+	a.drafted += len(a.run)
+	for i := range heads {
+		if n := len(q.tokens); i > 0 {
+			if q.tokens[n-1] != a.run[i-1] {
+				break
+			}
+			a.came++
+		}
+		q.advance(&heads[i], v, now, s)
+		used++
+		if q.over() {
+			break
+		}
+	}
+	a.run = a.run[:0]
+	return used
 }
 
 // advance chooses the token that follows, adds it to the text, and releases text. A
@@ -89,7 +115,7 @@ func (q *sequence) advance(h *engine.Head, v Vocabulary, now func() time.Time, s
 	if q.first.IsZero() {
 		q.first = from
 	}
-	choice, err := q.chain.Choose(&in, q.fed, s)
+	choice, err := q.chain.Choose(&in, len(q.tokens), s)
 	if err != nil {
 		q.err = err
 		return
@@ -103,7 +129,7 @@ func (q *sequence) advance(h *engine.Head, v Vocabulary, now func() time.Time, s
 	t := Token{ID: choice.ID, Logprob: choice.Logprob, Top: q.alternatives(&in, v)}
 	q.sampled += now().Sub(from)
 
-	q.next = choice.ID
+	q.tokens = append(q.tokens, choice.ID)
 	switch stopped := q.flow.push(t); {
 	case stopped:
 		q.reason = FinishStop

@@ -104,6 +104,11 @@ func (s *Service) prepare(sch *scheduler, r *Request) (*sequence, error) {
 	if tooLong != nil {
 		return nil, tooLong
 	}
+	mode, from, fault := sch.mode(r)
+	if fault != nil {
+		return nil, fault
+	}
+	set.params = append(set.params, Param{Name: "speculate", Value: string(mode), Origin: from})
 	chain, err := sampling.New(set.sampling)
 	if err != nil {
 		return nil, Errorf(CodeInvalid, "", "%s", err)
@@ -115,7 +120,7 @@ func (s *Service) prepare(sch *scheduler, r *Request) (*sequence, error) {
 	q := &sequence{
 		c: newCompletion(id), created: now, arrived: r.Received,
 		record: newRecord(id, r, &sch.info, set, now),
-		prompt: prompt, max: set.maxTokens, chain: chain, alts: set.sampling.TopLogprobs,
+		prompt: prompt, tokens: prompt, max: set.maxTokens, ahead: ahead{mode: mode, limit: s.cfg.DraftMax}, sampling: set.sampling, chain: chain, alts: set.sampling.TopLogprobs,
 		flow: newTextFlow(sch.vocab, set.stop), warn: warnings(r),
 	}
 	if q.arrived.IsZero() {

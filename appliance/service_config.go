@@ -32,6 +32,9 @@ type Config struct {
 	// By default it is parsed.
 	PlainSpecial bool
 
+	Speculate Speculation // where guesses of the next tokens come from, default SpeculateLookup
+	DraftMax  int         // tokens guessed at once, default DefaultDraftMax
+
 	// Sampling values for requests and model files that name none; nil: built in
 	// (temperature 1, top_p 1, top_k 0, min_p 0).
 	Temperature, TopP, MinP *float64
@@ -45,6 +48,10 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("appliance: config: queue_max %d is negative", c.QueueMax)
 	case c.DefaultMaxTokens < 0:
 		return fmt.Errorf("appliance: config: default_max_tokens %d is negative", c.DefaultMaxTokens)
+	case c.DraftMax < 0 || c.DraftMax >= maxWanted:
+		return fmt.Errorf("appliance: config: draft_max %d is not in 0 to %d", c.DraftMax, maxWanted-1)
+	case c.Speculate != "" && !c.Speculate.known():
+		return fmt.Errorf("appliance: config: speculate %q is none of off, lookup and draft", c.Speculate)
 	}
 	if field, fact := samplingFault(c.Temperature, c.TopP, c.MinP, c.TopK); field != "" {
 		return fmt.Errorf("appliance: config: %s %s", field, fact)
@@ -90,6 +97,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.DefaultMaxTokens == 0 {
 		c.DefaultMaxTokens = DefaultMaxTokens
+	}
+	if c.Speculate == "" {
+		c.Speculate = SpeculateLookup
+	}
+	if c.DraftMax == 0 {
+		c.DraftMax = DefaultDraftMax
 	}
 	return c
 }

@@ -24,7 +24,7 @@ func TestF44SlowModelIsNeverCut(t *testing.T) {
 	clock := appliancetest.NewClock(time.Unix(1_000_000, 0))
 	o := appliancetest.Options{Before: func(int, []engine.Row) error { clock.Advance(2 * time.Second); return nil }}
 	m := appliancetest.NewScripted(appliancetest.Script{Pieces: []string{"ab"}, Endless: true}, o)
-	b := serve(t, m, appliance.Config{Now: clock.Now})
+	b := serve(t, m, appliance.Config{Now: clock.Now, Speculate: appliance.SpeculateOff})
 	plain, streamed := greedy("x", 150), greedy("x", 150)
 	streamed.Stream = true
 	p, s := b.complete(t, plain), b.complete(t, streamed)
@@ -53,7 +53,7 @@ func TestTimingsAndRecord(t *testing.T) {
 	if begun.Outcome != appliance.OutcomeOpen || begun.Prompt != r.Prompt || string(begun.Body) != string(r.Body) ||
 		begun.Route != r.Route || begun.Client != r.Client || !begun.Stream || begun.Seed != 3 || begun.Model != "tiny" ||
 		begun.ModelHash == "" || begun.Backend == "" || begun.Device == "" || begun.Numerics == "" || begun.Kernels == "" ||
-		len(begun.Params) != 13 || begun.CreatedAt != a.Created {
+		len(begun.Params) != 14 || begun.CreatedAt != a.Created {
 		t.Errorf("begun with %+v", begun)
 	}
 	if ended.ID != r.ID || ended.Outcome != appliance.OutcomeStop || ended.Text != "abc" || len(ended.Tokens) != 3 ||
@@ -118,7 +118,7 @@ func TestQueueFull(t *testing.T) {
 func TestFirstComeFirstServed(t *testing.T) {
 	gate := make(chan struct{})
 	m := appliancetest.NewScripted(appliancetest.Script{Pieces: []string{"a"}}, appliancetest.Options{Slots: 1, Gate: gate})
-	b := serve(t, m, appliance.Config{})
+	b := serve(t, m, appliance.Config{Speculate: appliance.SpeculateOff})
 	ctx := within(t)
 	var want []string
 	var all []*appliance.Completion
@@ -183,7 +183,7 @@ func TestDecodeGoesOnBesidePrompts(t *testing.T) {
 func TestF60HangingUpStopsTheWork(t *testing.T) {
 	gate := make(chan struct{})
 	m := appliancetest.NewScripted(appliancetest.Script{Pieces: []string{"a"}, Endless: true}, appliancetest.Options{Slots: 1, Gate: gate})
-	b := serve(t, m, appliance.Config{})
+	b := serve(t, m, appliance.Config{Speculate: appliance.SpeculateOff})
 
 	t.Run("close after three chunks", func(t *testing.T) {
 		ctx := within(t)

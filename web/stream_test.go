@@ -21,6 +21,7 @@ import (
 func gated(t *testing.T, o setup) (*bench, chan<- struct{}) {
 	gate := make(chan struct{})
 	o.options.Gate = gate
+	o.service.Speculate = appliance.SpeculateOff // a step is a token
 	b := start(t, o)
 	t.Cleanup(func() { close(gate) }) // runs before the server is closed
 	return b, gate
@@ -88,6 +89,7 @@ func TestKeepAliveWhileTheEngineIsSilent(t *testing.T) {
 func TestF44ASlowAnswerIsNeverCut(t *testing.T) {
 	limit := 250 * time.Millisecond
 	o := setup{script: endless("x"), config: Config{HeaderTimeout: limit, BodyTimeout: limit, WriteTimeout: limit, IdleTimeout: limit, KeepAlive: time.Hour}}
+	o.service.Speculate = appliance.SpeculateOff // a step is a token
 	o.options.Before = func(int, []engine.Row) error {
 		time.Sleep(limit / 2) // the slow engine itself
 		return nil

@@ -19,6 +19,10 @@ type Options struct {
 	Slots   int    // default 4
 	MaxRows int    // default 512
 
+	// Recurrent makes the model one whose slots cannot go back to every length: only
+	// to the latest mark, or to nothing.
+	Recurrent bool
+
 	Vocabulary Vocabulary      // AddsBOS, NoBOS, Banned
 	Sampling   engine.Defaults // values of the model file
 
@@ -59,6 +63,7 @@ type slot struct {
 	tokens []int32
 	salt   uint64
 	prompt int
+	mark   int // tokens at the latest mark, 0 for none
 	busy   bool
 	use    int // when it was taken last, for choosing which to overwrite
 }
@@ -126,6 +131,7 @@ func (m *Scripted) Acquire(prompt []int32, salt uint64) (at, cached int, ok bool
 	}
 	s := &m.slots[at]
 	s.tokens = append(s.tokens[:0], prompt[:cached]...)
+	s.mark = 0
 	s.salt, s.prompt, s.busy, s.use = salt, len(prompt), true, latest+1
 	m.mu.Lock()
 	m.prompts = append(m.prompts, slices.Clone(prompt))
@@ -149,11 +155,13 @@ func (m *Scripted) Release(at int) {
 	m.slots[at].busy = false
 }
 
-// Mark implements appliance.Model; a double can go back to every length.
+// Mark implements appliance.Model.
 func (m *Scripted) Mark(at int) error {
-	if !m.slots[at].busy {
+	s := &m.slots[at]
+	if !s.busy {
 		return fmt.Errorf("appliancetest: mark: slot %d was not acquired", at)
 	}
+	s.mark = len(s.tokens)
 	return nil
 }
 
@@ -162,6 +170,12 @@ func (m *Scripted) Truncate(at, n int) (kept int, err error) {
 	s := &m.slots[at]
 	if !s.busy || n < 0 || n > len(s.tokens) {
 		return 0, fmt.Errorf("appliancetest: truncate slot %d to %d of %d tokens, in use: %v", at, n, len(s.tokens), s.busy)
+	}
+	if m.o.Recurrent && n < len(s.tokens) {
+		if s.mark > n {
+			s.mark = 0
+		}
+		n = s.mark
 	}
 	s.tokens = s.tokens[:n]
 	return n, nil

@@ -29,7 +29,8 @@ gpu/model: gpu/ops gpu/gguf gpu/tensor
 gpu/engine: gpu/model gpu/kvcache gpu/tokenizer gpu/ops gpu/gguf
 gpu: gpu/ops gpu/ops/ref gpu/cpu
 plugins/sampling:
-appliance: gpu/engine gpu/ops gpu/tokenizer plugins/sampling
+appliance: appliance/draft gpu/engine gpu/ops gpu/tokenizer plugins/sampling
+appliance/draft: gpu/engine gpu/ops plugins/sampling
 appliance/jsontext:
 appliance/media: appliance appliance/jsontext
 appliance/appliancetest: appliance gpu/engine gpu/ops gpu/tokenizer

@@ -141,10 +141,14 @@ func (c *Chain) greedy() bool {
 }
 
 // edited returns the number of tokens whose logits the next step may change.
-func (c *Chain) edited() int {
+func (c *Chain) edited() int { return c.editedAfter(0) }
+
+// editedAfter returns the largest number of tokens whose logits a step may change
+// after more tokens were accepted.
+func (c *Chain) editedAfter(more int) int {
 	n := c.listed
 	if !c.penalty.off() {
-		n += len(c.penalty.ids)
+		n += len(c.penalty.ids) + more
 	}
 	return n
 }
@@ -152,8 +156,12 @@ func (c *Chain) edited() int {
 // Needs returns what the next step must see. Where edits only lower logits, the
 // best K of the edited row are among the best K plus the edited tokens of the raw
 // one, so that many are enough.
-func (c *Chain) Needs() Needs {
-	edited := c.edited()
+func (c *Chain) Needs() Needs { return c.NeedsAfter(0) }
+
+// NeedsAfter returns what a step must see before which more tokens are accepted,
+// whichever they are. Seeing more than Needs asks for changes no choice.
+func (c *Chain) NeedsAfter(more int) Needs {
+	edited := c.editedAfter(more)
 	k := c.p.TopK
 	if c.greedy() {
 		k = 1
