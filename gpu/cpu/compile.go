@@ -239,6 +239,9 @@ func (c *compiler) attention(v *ops.Attention) C.gl_op {
 	if v.Softcap > 0 {
 		o.f[2] = C.float(1 / v.Softcap)
 	}
+	if v.Chunked {
+		o.f[3] = C.float(v.Window)
+	}
 	o.mem = [2]unsafe.Pointer{c.r.caches[v.Cache].keys.p, c.r.caches[v.Cache].values.p}
 	o.vec[0], _ = c.vector(v.Sinks)
 	if s := ops.ALiBiSlopes(v.Heads, v.ALiBi); s != nil {

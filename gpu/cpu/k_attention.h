@@ -196,6 +196,28 @@ static void a_combine(const float *sink, int width, const float *part, int64_t s
     for (int d = 0; d < width; d += 8) vputn(out + d, vgetn(out + d, width - d) * r, width - d);
 }
 
+// a_oldest is the first position that a row at position pos sees. f[3] is the width of
+// the chunks that windows are, 0 for windows that slide.
+INLINE int a_oldest(const gl_op *op, int pos) {
+    const int window = op->i[5];
+    if (op->f[3] > 0) return pos - pos % window;
+    return window > 0 && pos >= window ? pos - window + 1 : 0;
+}
+
+// a_rounded copies n columns of queries as they meet the keys: rounded to half where
+// those are.
+static void a_rounded(const int half, const float *q, int n, float *out) {
+    for (int i = 0; i < n; i += 8) {
+        v8f v = vgetn(q + i, n - i);
+        if (half) {
+            uint16_t h[8];
+            vtohalf(h, v);
+            v = vhalf(h);
+        }
+        vputn(out + i, v, n - i);
+    }
+}
+
 // a_groups cuts n heads into groups of most (4, 2 or 1) with smaller ones at the end;
 // group g starts at *h and has *nq heads. It returns the number of groups.
 INLINE int a_groups(int n, int most, int g, int *h, int *nq) {
@@ -210,9 +232,9 @@ INLINE int a_groups(int n, int most, int g, int *h, int *nq) {
 }
 
 // op_attention: i = {KV heads, key width, value width, cells, heads, window, chunks at
-// most, floats per partial}, f = {scale, softcap, 1/softcap}, vec = {sinks, slopes}.
+// most, floats per partial}, f = {scale, softcap, 1/softcap, width of chunks}, vec = {sinks, slopes}.
 static void op_attention(const gl_prog *p, const gl_op *op, int tid) {
-    const int kvh = op->i[0], kd = op->i[1], vd = op->i[2], cells = op->i[3], heads = op->i[4], window = op->i[5];
+    const int kvh = op->i[0], kd = op->i[1], vd = op->i[2], cells = op->i[3], heads = op->i[4];
     const int most = op->i[6], share = heads / kvh, n = gl_count(p, op->in[0].set), size = p->kv_half ? 2 : 4;
     const int64_t ps = op->i[7];
     void (*chunk)(const a_task *) = p->kv_half ? (p->exact ? a_chunk_11 : a_chunk_10) : (p->exact ? a_chunk_01 : a_chunk_00);
@@ -221,8 +243,7 @@ static void op_attention(const gl_prog *p, const gl_op *op, int tid) {
     if (split) {
         for (int r = 0; r < n; r++) {
             int pos = p->pos[gl_batch_row(p, &op->in[0], r)];
-            int lo = window > 0 && pos >= window ? pos - window + 1 : 0;
-            int c = pos / GL_CHUNK - lo / GL_CHUNK + 1;
+            int c = pos / GL_CHUNK - a_oldest(op, pos) / GL_CHUNK + 1;
             deep = c > deep ? c : deep;
         }
         while (gmax > 1 && n * kvh * groups * deep < p->threads) {
@@ -240,13 +261,14 @@ static void op_attention(const gl_prog *p, const gl_op *op, int tid) {
         a_groups(share, gmax, (int)(i % groups), &h, &nq);
         int kv = (int)(i / groups % kvh), r = (int)(i / groups / kvh), head = kv * share + h;
         int row = gl_batch_row(p, &op->in[0], r), pos = p->pos[row];
-        int lo = window > 0 && pos >= window ? pos - window + 1 : 0;
+        int lo = a_oldest(op, pos);
         int first = lo / GL_CHUNK, chunks = pos / GL_CHUNK - first + 1;
         if (c0 >= chunks) continue;
         int64_t slot = ((int64_t)p->slot[row] * kvh + kv) * cells;
-        float *scores = p->scratch[tid], *local = scores + 4 * GL_CHUNK;
+        float *scores = p->scratch[tid], *q = scores + 4 * GL_CHUNK, *local = q + 4 * kd;
         float *parts = split ? p->partial + ((int64_t)r * heads + head) * most * ps : local; // [head][chunk]
-        a_task t = {op, gl_row(p, &op->in[0], r) + (int64_t)head * kd, op->vec[1] ? op->vec[1] + head : NULL, nq, 0, 0, pos,
+        a_rounded(p->kv_half, gl_row(p, &op->in[0], r) + (int64_t)head * kd, nq * kd, q);
+        a_task t = {op, q, op->vec[1] ? op->vec[1] + head : NULL, nq, 0, 0, pos,
                     {(const uint8_t *)op->mem[0] + slot * kd * size, (int64_t)kd * size, 0, cells},
                     {(const uint8_t *)op->mem[1] + slot * vd * size, (int64_t)vd * size, 0, cells},
                     NULL, most * ps, scores};
@@ -267,7 +289,7 @@ UNROLL
     gl_barrier(p);
     for (int i = tid; i < n * heads; i += p->threads) {
         int r = i / heads, head = i % heads, pos = p->pos[gl_batch_row(p, &op->in[0], r)];
-        int lo = window > 0 && pos >= window ? pos - window + 1 : 0;
+        int lo = a_oldest(op, pos);
         a_combine(op->vec[0] ? op->vec[0] + head : NULL, vd, p->partial + (int64_t)i * most * ps, ps, pos / GL_CHUNK - lo / GL_CHUNK + 1,
                   gl_row(p, &op->out[0], r) + (int64_t)head * vd);
     }

@@ -143,8 +143,8 @@ func (r *Runtime) chunksAtMost(o *ops.Attention) int {
 func partialFloats(valueDim int) int { return (valueDim + 2 + 7) &^ 7 }
 
 // newScratch allocates what does not depend on a program's shape. The sizes follow
-// the kernels: mm_exact widens a tile of rows, op_attention keeps the scores and the
-// partial results of four heads, op_route three values per expert and a mark.
+// the kernels: mm_exact widens a tile of rows, op_attention keeps the queries, the scores
+// and the partial results of four heads, op_route three values per expert and a mark.
 func (r *Runtime) newScratch() error {
 	thread, partial := 0, 0
 	for _, op := range r.plan.Ops {
@@ -158,8 +158,9 @@ func (r *Runtime) newScratch() error {
 		case *ops.Route:
 			thread = max(thread, 4*o.In.Width)
 		case *ops.Attention:
-			part := r.chunksAtMost(o) * partialFloats(r.plan.Caches[o.Cache].ValueDim)
-			thread = max(thread, 4*ops.KVChunk+4*part)
+			k := r.plan.Caches[o.Cache]
+			part := r.chunksAtMost(o) * partialFloats(k.ValueDim)
+			thread = max(thread, 4*ops.KVChunk+4*k.KeyDim+4*part)
 			partial = max(partial, 16*r.opts.Threads*part)
 		}
 	}

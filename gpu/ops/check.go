@@ -199,6 +199,9 @@ func (o *Attention) check(p *Plan) error {
 	if o.Window < 0 || o.Softcap < 0 || o.ALiBi < 0 {
 		return fmt.Errorf("window %d, softcap %v, ALiBi %v: none may be negative", o.Window, o.Softcap, o.ALiBi)
 	}
+	if o.Chunked && o.Window == 0 {
+		return errors.New("chunks of no window")
+	}
 	if c.Window > 0 && (o.Window == 0 || o.Window > c.Window) {
 		return fmt.Errorf("window %d over a cache of window %d", o.Window, c.Window)
 	}

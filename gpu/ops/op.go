@@ -165,12 +165,14 @@ type KVStore struct {
 }
 
 // Attention is softmax(Scale·q·kᵀ)·v over the row's own sequence, positions
-// (Pos−Window, Pos]. Query head h reads KV head h / (Heads/KVHeads).
+// (Pos−Window, Pos]. Query head h reads KV head h / (Heads/KVHeads). Queries are
+// rounded as a cache of halves rounds the keys.
 type Attention struct {
 	Cache   int
 	Heads   int
 	Scale   float32
 	Window  int     // 0 = every earlier position
+	Chunked bool    // only the row's chunk of Window positions, which begin at multiples of Window
 	Softcap float32 // on scores, 0 = none
 	Sinks   *Weight // [heads] extra logits of the softmax denominator, optional
 	ALiBi   float32 // largest bias of ALiBi (max_alibi_bias), 0 = none; see ALiBiSlopes

@@ -14,6 +14,7 @@ type attentionShape struct {
 	keyDim, valueDim int
 	window           int // of the operation
 	cacheWindow      int
+	chunked          bool
 	softcap, alibi   float32
 	sinks            bool
 	seqs             []int
@@ -21,6 +22,9 @@ type attentionShape struct {
 
 func (a attentionShape) name() string {
 	n := fmt.Sprintf("attention/%dof%d/k%dv%d/window%dof%d", a.kvHeads, a.heads, a.keyDim, a.valueDim, a.window, a.cacheWindow)
+	if a.chunked {
+		n += "/chunked"
+	}
 	if a.softcap > 0 {
 		n += fmt.Sprintf("/softcap%v", a.softcap)
 	}
@@ -48,6 +52,7 @@ func attentionCases() []testCase {
 		{heads: 2, kvHeads: 1, keyDim: 64, valueDim: 64, window: 1, cacheWindow: 1, seqs: short},
 		{heads: 2, kvHeads: 1, keyDim: 64, valueDim: 64, window: 8, cacheWindow: 0, seqs: short}, // shares a full cache
 		{heads: 2, kvHeads: 1, keyDim: 64, valueDim: 64, window: 8, cacheWindow: 13, seqs: short},
+		{heads: 2, kvHeads: 1, keyDim: 64, valueDim: 64, window: 8, cacheWindow: 8, chunked: true, seqs: short},
 		{heads: 4, kvHeads: 2, keyDim: 64, valueDim: 64, softcap: 3, seqs: short},
 		{heads: 6, kvHeads: 2, keyDim: 64, valueDim: 64, alibi: 8, seqs: short},
 		{heads: 4, kvHeads: 2, keyDim: 64, valueDim: 64, sinks: true, window: 7, cacheWindow: 7, seqs: short},
@@ -55,6 +60,7 @@ func attentionCases() []testCase {
 		{heads: 2, kvHeads: 1, keyDim: 8, valueDim: 8, seqs: []int{290, 257, 1}},
 		{heads: 2, kvHeads: 1, keyDim: 8, valueDim: 8, window: 260, cacheWindow: 260, sinks: true, seqs: []int{300, 3}},
 		{heads: 1, kvHeads: 1, keyDim: 8, valueDim: 8, window: 100, cacheWindow: 100, seqs: []int{270, 20}},
+		{heads: 2, kvHeads: 1, keyDim: 8, valueDim: 8, window: 100, cacheWindow: 100, chunked: true, seqs: []int{301, 20}},
 	} {
 		cases = append(cases, attentionCase(a))
 	}
@@ -77,14 +83,14 @@ func attentionCase(a attentionShape) testCase {
 			}
 			c := b.Cache(ops.Cache{Name: "kv", KVHeads: a.kvHeads, KeyDim: a.keyDim, ValueDim: a.valueDim, Window: a.cacheWindow})
 			b.Add(&ops.KVStore{Cache: c, K: in[1], V: in[2]})
-			b.Add(&ops.Attention{Cache: c, Heads: a.heads, Scale: scale, Window: a.window, Softcap: a.softcap,
+			b.Add(&ops.Attention{Cache: c, Heads: a.heads, Scale: scale, Window: a.window, Chunked: a.chunked, Softcap: a.softcap,
 				Sinks: sinks, ALiBi: a.alibi, Q: in[0], Out: out})
 		},
 		oracle: func(s sequence) []expected {
-			keys, values := stored(s.in[1], s.kv), stored(s.in[2], s.kv)
+			queries, keys, values := stored(s.in[0], s.kv), stored(s.in[1], s.kv), stored(s.in[2], s.kv)
 			return each(s, a.heads*a.valueDim, func(pos int, e expected) expected {
 				for h := range a.heads {
-					a.attend(h, pos, s.in[0][pos], keys, values, float64(scale), wide(sinks), e)
+					a.attend(h, pos, queries[pos], keys, values, float64(scale), wide(sinks), e)
 				}
 				return e
 			})
@@ -114,6 +120,9 @@ func (a attentionShape) attend(head, pos int, q []float64, keys, values [][]floa
 	from := 0
 	if a.window > 0 {
 		from = max(0, pos-a.window+1)
+	}
+	if a.chunked {
+		from = pos / a.window * a.window
 	}
 	scores := make([]float64, pos-from+1)
 	steepness := 1.0 // how far an error of the scores is multiplied

@@ -214,6 +214,7 @@ func TestFindsMistakes(t *testing.T) {
 				}
 			}
 		}}, "attention/1of2/k64v64/window1of1", "values are wrong"},
+		"chunks that slide":    {broken{op: change(func(o *ops.Attention) { o.Chunked = false })}, "attention/1of2/k64v64/window8of8/chunked", "values are wrong"},
 		"no softcap on scores": {broken{op: change(func(o *ops.Attention) { o.Softcap = 0 })}, "attention/2of4/k64v64/window0of0/softcap", "values are wrong"},
 		"no sinks":             {broken{op: change(func(o *ops.Attention) { o.Sinks = nil })}, "attention/2of4/k64v64/window7of7/sinks", "values are wrong"},
 		"wrong slopes":         {broken{op: change(func(o *ops.Attention) { o.ALiBi *= 1.1 })}, "attention/2of6/k64v64/window0of0/alibi", "values are wrong"},

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"ganglion/gpu/ops"
+	"ganglion/gpu/tensor"
 )
 
 // attention lets every row attend to the positions of its own sequence. Rows of
@@ -27,6 +28,9 @@ func (p *Program) posOf(v ops.View, i int) int    { return int(p.batch.Pos[p.bat
 func oldest(o *ops.Attention, pos int) int {
 	if o.Window <= 0 {
 		return 0
+	}
+	if o.Chunked {
+		return pos - pos%o.Window
 	}
 	return max(0, pos-o.Window+1)
 }
@@ -60,11 +64,23 @@ func (p *Program) attendSequence(o *ops.Attention, from, to int) {
 			if slopes != nil {
 				h.slope = slopes[head]
 			}
-			q := p.row(o.Q, row)[head*h.keyDim : (head+1)*h.keyDim]
+			q := p.rounded(p.row(o.Q, row)[head*h.keyDim : (head+1)*h.keyDim])
 			out := p.row(o.Out, row)[head*h.valueDim : (head+1)*h.valueDim]
 			h.attend(q, out, p.posOf(o.Q, row))
 		}
 	})
+}
+
+// rounded is a query as it meets the keys of the cache: rounded to half where those are.
+func (p *Program) rounded(q []float32) []float32 {
+	if p.rt.opts.KV != ops.KVF16 {
+		return q
+	}
+	out := make([]float32, len(q))
+	for i, x := range q {
+		out[i] = tensor.F16ToF32(tensor.F32ToF16(x))
+	}
+	return out
 }
 
 // headAttention is what one query head needs to attend.
