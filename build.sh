@@ -253,18 +253,26 @@ bench() {
 	bin/ganglion bench --model "$model" "$@"
 }
 
-# bench_peer measures beside llama.cpp in one run; its Python package is built here,
-# which takes some minutes the first time.
+# peer_python prints a Python that has llama.cpp; its package is built here, which
+# takes some minutes the first time.
+peer_python() {
+	local venv=bin/peer-venv
+	if ! "$venv/bin/python" -c 'import llama_cpp.server.app' >/dev/null 2>&1; then
+		python3 -m venv --clear "$venv"
+		"$venv/bin/pip" install --quiet --disable-pip-version-check 'llama-cpp-python[server]==0.3.36' numpy
+	fi
+	printf '%s\n' "$venv/bin/python"
+}
+
+# bench_peer runs one of cmd/peerbench's comparisons beside llama.cpp.
 bench_peer() {
 	check_tools
-	local model venv=bin/peer-venv
+	local script=$1 model python
+	shift
 	model=$(model_file)
+	python=$(peer_python)
 	build
-	if ! "$venv/bin/python" -c 'import llama_cpp' 2>/dev/null; then
-		python3 -m venv --clear "$venv"
-		"$venv/bin/pip" install --quiet --disable-pip-version-check llama-cpp-python==0.3.36 numpy
-	fi
-	"$venv/bin/python" cmd/peerbench/peerbench.py bin/ganglion "$model" "$@"
+	"$python" "cmd/peerbench/$script.py" bin/ganglion "$model" "$@"
 }
 
 usage() {
@@ -276,6 +284,7 @@ usage() {
 		./build.sh fetch           the default model into models/
 		./build.sh bench [FLAGS]   speed on the default model
 		./build.sh bench-peer      the same beside llama.cpp, in turns in one run
+		./build.sh bench-serving   start to first token, memory and tokenizing beside llama.cpp
 	TEXT
 }
 
@@ -286,7 +295,8 @@ build) build ;;
 appliance) appliance ;;
 fetch) check_tools && fetch ;;
 bench) shift && bench "$@" ;;
-bench-peer) shift && bench_peer "$@" ;;
+bench-peer) shift && bench_peer peerbench "$@" ;;
+bench-serving) shift && bench_peer serving "$@" ;;
 help | -h | --help) usage ;;
 *) usage >&2 && die "unknown command: $1" ;;
 esac

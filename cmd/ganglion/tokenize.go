@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -16,6 +17,7 @@ import (
 
 func newTokenize(e *env, s *settings) *cobra.Command {
 	var asJSON, plain, noBOS bool
+	var repeat int
 	c := &cobra.Command{
 		Use:   "tokenize [flags] [TEXT]",
 		Short: "Print the tokens of a text (argument or stdin), one a line",
@@ -29,15 +31,39 @@ func newTokenize(e *env, s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ids := v.Encode(text, tokenizer.EncodeOptions{AddSpecial: !noBOS, ParseSpecial: !plain})
+			o := tokenizer.EncodeOptions{AddSpecial: !noBOS, ParseSpecial: !plain}
+			if repeat > 0 {
+				return e.json(timeEncode(v, text, o, repeat))
+			}
+			ids := v.Encode(text, o)
 			return e.printTokens(v, ids, asJSON)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array of {id, text}")
 	c.Flags().BoolVar(&plain, "plain", false, "do not parse special tokens in the text")
 	c.Flags().BoolVar(&noBOS, "no-bos", false, "do not add the beginning-of-sequence token")
+	c.Flags().IntVar(&repeat, "repeat", 0, "measure instead: encode so many times and print the median time as JSON")
 	s.modelFlags(c)
 	return c
+}
+
+// encodeTime is what `ganglion tokenize --repeat` measures.
+type encodeTime struct {
+	Bytes   int     `json:"bytes"`
+	Tokens  int     `json:"tokens"`
+	Seconds float64 `json:"seconds"` // median
+}
+
+func timeEncode(v *tokenizer.Tokenizer, text string, o tokenizer.EncodeOptions, repeat int) encodeTime {
+	r := encodeTime{Bytes: len(text)}
+	seconds := make([]float64, repeat)
+	for i := range seconds {
+		start := time.Now()
+		r.Tokens = len(v.Encode(text, o))
+		seconds[i] = time.Since(start).Seconds()
+	}
+	r.Seconds = median(seconds)
+	return r
 }
 
 func (e *env) printTokens(v *tokenizer.Tokenizer, ids []int32, asJSON bool) error {

@@ -1,130 +1,93 @@
 package model
 
 import (
-	"math"
-
 	"ganglion/gpu/ops"
 )
 
-// attention is one layer's self-attention as a family wants it; Q/K norms, biases,
-// sinks and a fused QKV matrix are used where the file has them.
-type attention struct {
-	table  int     // RoPE table, -1 for none
-	neox   bool    // rotation of halves instead of pairs
-	scale  float64 // 0: 1/√keyLen, or the file's attention.scale
-	window int     // 0: every earlier position
+// layer is one decoder layer as a family wants it: attention and feed-forward, two
+// branches that are added to the residual stream.
+type layer struct {
+	attn attention
+	ff   func(n ops.View) ops.View
 
-	keyLen, valueLen int          // widths of a head, 0: the file's
-	clamp            float64      // q, k and v are limited to ±clamp; 0 = not
-	softcap          float64      // of the scores, 0 = none
-	normLate         bool         // Q/K norms come after the rotation
-	temperature      ops.PosScale // of q; no Floor: none
+	// Norms of the branches' inputs and outputs: a name, "" for none, or bare.
+	attnNorm, ffNorm string
+	attnPost, ffPost string
+	postEps          float32 // epsilon of the output norms where it is not the file's
+
+	// parallel lets both branches read the layer's input; without ffNorm the
+	// feed-forward reads what the attention reads.
+	parallel bool
+	branch   float64 // factor of both branches, 0 = 1
 }
 
-// attend runs attention over the normalised input and returns the heads' outputs
-// before the output projection: [rows, heads·valueLen].
-func (g *graph) attend(a attention, n ops.View) ops.View {
-	heads, kvHeads := g.heads[g.il], g.kvHeads[g.il]
-	if heads < 1 || kvHeads < 1 {
-		g.fail("layer %d has %d heads and %d KV heads", g.il, heads, kvHeads)
-		return n
+// preNorm is the layer most families have.
+func preNorm(a attention, ff func(ops.View) ops.View) layer {
+	return layer{attn: a, ff: ff, attnNorm: "attn_norm", ffNorm: "ffn_norm"}
+}
+
+// decode runs the layers of the decoder most families are; attn is asked once a
+// layer, with g.il set.
+func (g *graph) decode(x ops.View, attn func() attention, ff func(n ops.View) ops.View) ops.View {
+	return g.layers(x, func() layer { return preNorm(attn(), ff) })
+}
+
+// layers runs the residual stream through all layers; of describes layer g.il.
+func (g *graph) layers(x ops.View, of func() layer) ops.View {
+	for g.il = 0; g.il < g.blocks; g.il++ {
+		x = g.step(of(), x)
 	}
-	if a.keyLen == 0 {
-		a.keyLen, a.valueLen = g.keyLen, g.valueLen
+	return x
+}
+
+// step adds one layer.
+func (g *graph) step(l layer, x ops.View) ops.View {
+	n := g.normed(l.attnNorm, x)
+	h := g.attend(l.attn, n)
+	shared := l.parallel && l.ffNorm == ""
+	if shared {
+		g.outputs(&h, &x, &n)
+	} else {
+		g.outputs(&h, &x)
 	}
-	q, k, v := g.project(n, heads*a.keyLen, kvHeads*a.keyLen, kvHeads*a.valueLen)
-	if a.clamp > 0 {
-		for _, x := range []ops.View{q, k, v} {
-			g.Add(&ops.Scale{Factor: 1, Clamp: float32(a.clamp), In: x, Out: x})
+	h = g.leave(l, l.attnPost, g.linear("attn_output", h, g.embd))
+	if !l.parallel {
+		x = g.Sum("attn_residual", h, x)
+		f := g.leave(l, l.ffPost, l.ff(g.normed(l.ffNorm, x)))
+		return g.Sum("ffn_residual", f, x)
+	}
+	if !shared {
+		n = g.normed(l.ffNorm, x)
+	}
+	f := g.leave(l, l.ffPost, l.ff(n))
+	return g.Sum("residual", g.Sum("branches", f, h), x)
+}
+
+// leave is the end of a branch: its output norm and factor.
+func (g *graph) leave(l layer, norm string, v ops.View) ops.View {
+	if norm != "" {
+		eps, layerEps := g.eps, g.layerEps
+		if l.postEps != 0 {
+			g.eps, g.layerEps = l.postEps, l.postEps
 		}
+		v = g.normed(norm, v)
+		g.eps, g.layerEps = eps, layerEps
 	}
-	q, k = g.position(a, "attn_q_norm", q), g.position(a, "attn_k_norm", k)
-	if a.temperature.Floor > 0 {
-		t := a.temperature
-		t.In, t.Out = q, q
-		g.Add(&t)
-	}
-	cache := g.Cache(ops.Cache{Name: g.blk("kv"), KVHeads: kvHeads, KeyDim: a.keyLen, ValueDim: a.valueLen, Window: a.window})
-	g.Add(&ops.KVStore{Cache: cache, K: k, V: v})
-	out := g.Buffer("attn", heads*a.valueLen)
-	g.Add(&ops.Attention{Cache: cache, Heads: heads, Scale: g.scoreScale(a), Window: a.window, Softcap: float32(a.softcap),
-		Sinks: g.optional(g.blk("attn_sinks.weight"), heads), Q: q, Out: out})
-	return out
+	return g.scaled(l.branch, v)
 }
 
-// position normalises the heads of q or k and rotates them.
-func (g *graph) position(a attention, norm string, v ops.View) ops.View {
-	if !a.normLate {
-		v = g.headNorm(norm, a.keyLen, v)
-	}
-	if a.table >= 0 {
-		v = g.RoPE(a.table, a.keyLen, a.neox, v)
-	}
-	if a.normLate {
-		v = g.headNorm(norm, a.keyLen, v)
+// scaled multiplies in place; 0 and 1 change nothing.
+func (g *graph) scaled(factor float64, v ops.View) ops.View {
+	if factor != 0 && factor != 1 {
+		g.Add(&ops.Scale{Factor: float32(factor), In: v, Out: v})
 	}
 	return v
-}
-
-// scoreScale is the factor of the scores.
-func (g *graph) scoreScale(a attention) float32 {
-	switch {
-	case a.scale != 0:
-		return float32(a.scale)
-	case g.attnScale != 0:
-		return float32(g.attnScale)
-	}
-	return float32(1 / math.Sqrt(float64(a.keyLen)))
-}
-
-// project makes q, k and v, from one fused matrix (order Q|K|V) if there is one.
-func (g *graph) project(n ops.View, qw, kw, vw int) (q, k, v ops.View) {
-	name := g.blk("attn_qkv.weight")
-	if w := g.weight(name, n.Width, qw+kw+vw, 1); w != nil {
-		qkv := g.MatMul("attn_qkv", w, g.optional(bias(name), qw+kw+vw), n)
-		return qkv.Cols(0, qw), qkv.Cols(qw, kw), qkv.Cols(qw+kw, vw)
-	}
-	return g.linear("attn_q", n, qw), g.linear("attn_k", n, kw), g.linear("attn_v", n, vw)
-}
-
-// headNorm applies RMSNorm where the file has the weight: to every head alone when the
-// weight is one head wide or has a row for each head, to all heads together when it is
-// as wide as they are.
-func (g *graph) headNorm(name string, head int, v ops.View) ops.View {
-	full := g.blk(name + ".weight")
-	w := g.weight(full, 0, 0, 1)
-	switch {
-	case w == nil:
-		return v
-	case w.Cols == head && (w.Rows == 1 || w.Rows*head == v.Width):
-		return g.RMSNorm(name, w, g.eps, head, v)
-	case w.Cols == v.Width && w.Rows == 1:
-		return g.RMSNorm(name, w, g.eps, 0, v)
-	}
-	g.fail("tensor %q is [%d, %d], want the %d columns of a head or all %d", full, w.Cols, w.Rows, head, v.Width)
-	return v
-}
-
-// feedForward is the gated feed-forward network, or a mixture of experts where the
-// layer has a router.
-func (g *graph) feedForward(act ops.Act, n ops.View) ops.View {
-	if _, ok := g.src.Tensor(g.blk("ffn_gate_inp.weight")); ok && g.experts > 0 {
-		return g.mixture(moe{act: act, norm: true}, n)
-	}
-	ff := g.ff[g.il]
-	if ff < 1 {
-		g.fail("layer %d: feed_forward_length is missing", g.il)
-		return n
-	}
-	gate := g.linear("ffn_gate", n, ff)
-	up := g.linear("ffn_up", n, ff)
-	return g.linear("ffn_down", g.GLU("ffn_glu", act, gate, up), g.embd)
 }
 
 // outputs drops all but the output rows after the last layer's attention: what
 // follows is only needed where logits are wanted.
 func (g *graph) outputs(vs ...*ops.View) {
-	if g.il != g.blocks-1 {
+	if g.il != g.last {
 		return
 	}
 	for _, v := range vs {
@@ -132,15 +95,86 @@ func (g *graph) outputs(vs ...*ops.View) {
 	}
 }
 
-// decode runs the layers of the decoder most families are: a norm before attention and
-// one before the feed-forward network, each branch added to the stream. attn and ffn
-// are asked once a layer, with g.il set.
-func (g *graph) decode(x ops.View, attn func() attention, ffn func(n ops.View) ops.View) ops.View {
-	for g.il = 0; g.il < g.blocks; g.il++ {
-		h := g.attend(attn(), g.norm("attn_norm", x))
-		g.outputs(&h, &x)
-		x = g.Sum("attn_residual", g.linear("attn_output", h, g.embd), x)
-		x = g.Sum("ffn_residual", ffn(g.norm("ffn_norm", x)), x)
+// width is the layer's feed_forward_length.
+func (g *graph) width() int {
+	if g.ff[g.il] < 1 {
+		g.fail("key %q: layer %d has no width", g.key("feed_forward_length"), g.il)
+		return 1
 	}
-	return x
+	return g.ff[g.il]
+}
+
+// feedForward is the gated feed-forward network, or the mixture of experts of
+// Mixtral where the layer has a router.
+func (g *graph) feedForward(act ops.Act, n ops.View) ops.View {
+	if g.experts > 0 && g.has("ffn_gate_inp.weight") {
+		return g.mixture(moe{act: act, norm: true}, n)
+	}
+	return g.glu(act, g.width(), n)
+}
+
+// glu is down(act(gate·n) ⊙ up·n). A file without ffn_gate has gate and up, in
+// this order, in one matrix ffn_up.
+func (g *graph) glu(act ops.Act, ff int, n ops.View) ops.View {
+	var gate, up ops.View
+	if t, ok := g.src.Tensor(g.blk("ffn_up.weight")); ok && t.Rows() == 2*ff && !g.has("ffn_gate.weight") {
+		both := g.linear("ffn_up", n, 2*ff)
+		gate, up = both.Cols(0, ff), both.Cols(ff, ff)
+	} else {
+		gate, up = g.linear("ffn_gate", n, ff), g.linear("ffn_up", n, ff)
+	}
+	return g.linear("ffn_down", g.GLU("ffn_glu", act, gate, up), g.embd)
+}
+
+// mlp is down(act(up·n)), the feed-forward network without a gate. Its hidden
+// columns are divided by ffn.act.scales where the file has them (MPT with AWQ).
+func (g *graph) mlp(act ops.Act, n ops.View) ops.View {
+	up := g.linear("ffn_up", n, g.width())
+	g.Add(&ops.Unary{Act: act, In: up, Out: up})
+	if g.has("ffn.act.scales") {
+		g.Add(&ops.AddVec{W: g.reciprocal(g.blk("ffn.act.scales"), up.Width), Mul: true, In: up, Out: up})
+	}
+	return g.linear("ffn_down", up, g.embd)
+}
+
+// embed starts the forward pass: token rows × scale. It fixes the vocabulary. A
+// file without token_embd has it in output (CodeShell).
+func (g *graph) embed(scale float32) ops.View {
+	name := "token_embd.weight"
+	if _, ok := g.src.Tensor(name); !ok {
+		if _, ok := g.src.Tensor("output.weight"); ok {
+			name = "output.weight"
+		}
+	}
+	table := g.required(name, g.weight(name, g.embd, 0, 1), g.embd, 1)
+	g.vocab = table.Rows
+	g.Plan.Vocab, g.Plan.Embed, g.Plan.Context = table.Rows, g.embd, g.context
+	return g.Embed(table, scale)
+}
+
+// positionTable holds learned positions, one row each.
+const positionTable = "position_embd.weight"
+
+// positions adds learned positions to the embeddings.
+func (g *graph) positions(x ops.View) ops.View {
+	pos := g.Buffer("positions", g.embd)
+	g.Add(&ops.Embed{Table: g.matrix(positionTable, g.embd, g.context), Scale: 1, ByPosition: true, Out: pos})
+	return g.Sum("embed_positions", x, pos)
+}
+
+// head ends the forward pass: final norm and logits. x must already be per output.
+func (g *graph) head(x ops.View) { g.logits(1, g.normNamed("output_norm", x)) }
+
+// logits multiplies by the output matrix (tied to the embedding when the file has
+// none) and by a scale, then caps.
+func (g *graph) logits(scale float64, x ops.View) {
+	w := g.weight("output.weight", g.embd, g.vocab, 1)
+	if w == nil {
+		w = g.matrix("token_embd.weight", g.embd, g.vocab)
+	}
+	logits := g.scaled(scale, g.MatMul("logits", w, g.biasOf("output.weight", g.vocab), x))
+	if g.finalSoftcap > 0 {
+		g.Add(&ops.Softcap{Cap: float32(g.finalSoftcap), In: logits, Out: logits})
+	}
+	g.Plan.Logits = logits
 }

@@ -1,8 +1,6 @@
 package model
 
-import (
-	"ganglion/gpu/ops"
-)
+import "ganglion/gpu/ops"
 
 // moe is a mixture of experts as a family wants it. What tensors tell is taken by
 // presence: biases of the router and of the experts, a bias for choosing
@@ -166,4 +164,27 @@ func (g *graph) expertLinear(name string, ids, in ops.View, cols, rows int) ops.
 	out := g.Buffer(name, w.Rows*ids.Width)
 	g.Add(&ops.ExpertMatMul{W: w, Bias: g.weight(bias(full), w.Rows, g.experts, 1), IDs: ids, In: in, Out: out})
 	return out
+}
+
+// needGating reports a file without expert_gating_func.
+func (g *graph) needGating() {
+	if g.gatingFunc == 0 {
+		g.fail("key %q is missing", g.key("expert_gating_func"))
+	}
+}
+
+// sparse is a mixture of experts, or the plain network in a leading dense layer.
+func (g *graph) sparse(m moe, n ops.View) ops.View {
+	if g.il < g.denseLead {
+		return g.glu(m.act, g.width(), n)
+	}
+	return g.mixture(m, n)
+}
+
+// experts is the pre-norm decoder with a mixture in every layer but the leading dense
+// ones; mix says which, layer by layer.
+func experts(g *graph, a attention, mix func() moe) error {
+	ff := func(n ops.View) ops.View { return g.sparse(mix(), n) }
+	g.head(g.decode(g.embed(1), func() attention { return a }, ff))
+	return nil
 }

@@ -1,11 +1,14 @@
 package model
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
+	"ganglion/gpu/gguf"
 	"ganglion/gpu/ops"
 	"ganglion/gpu/tensor"
 )
@@ -17,19 +20,32 @@ type graph struct {
 	*ops.Builder
 	*params
 	src    Source
+	keys   *reader // keys that only one family knows
 	loaded map[string]*ops.Weight
 	errs   []error
 
-	il int // the layer being built
+	il   int      // the layer being built
+	last int      // the layer after whose attention only output rows are kept; -1: none
+	pass int      // how often the layers have run before, in families that loop over them
+	kind normKind // of the norms of this family
+
+	unbiased []string // matrices whose biases the family leaves out even where a file has them
 }
 
+// fail notes a fault; what every layer would report again is noted once.
 func (g *graph) fail(format string, args ...any) {
+	err := fmt.Errorf(format, args...)
+	for _, have := range g.errs {
+		if have.Error() == err.Error() {
+			return
+		}
+	}
 	if len(g.errs) < 8 {
-		g.errs = append(g.errs, fmt.Errorf(format, args...))
+		g.errs = append(g.errs, err)
 	}
 }
 
-func (g *graph) failed() error { return errors.Join(g.errs...) }
+func (g *graph) failed() error { return errors.Join(append(g.errs, g.keys.err)...) }
 
 // weight reads a tensor by its full name; nil when the file does not have it. The
 // shape is cols, rows and for a stack of matrices experts; a size of 0 takes
@@ -64,9 +80,6 @@ func (g *graph) weight(name string, cols, rows, experts int) *ops.Weight {
 		return nil
 	}
 	w := &ops.Weight{Name: name, Type: t.Type, Cols: dims[0], Rows: dims[1], Experts: dims[2], Data: data}
-	if g.loaded == nil {
-		g.loaded = make(map[string]*ops.Weight)
-	}
 	g.loaded[name] = w
 	return g.Builder.Weight(w)
 }
@@ -109,101 +122,85 @@ func (g *graph) has(name string) bool {
 // bias is the name of the bias that belongs to a weight.
 func bias(name string) string { return strings.TrimSuffix(name, ".weight") + ".bias" }
 
-// linear multiplies by a required matrix of the layer, with its bias if present.
+// linear multiplies by a required matrix of the layer, with its bias if present. Files
+// of 4-bit floats may have a factor for the whole matrix, which comes before the bias.
 func (g *graph) linear(name string, in ops.View, rows int) ops.View {
 	full := g.blk(name + ".weight")
-	return g.MatMul(name, g.matrix(full, in.Width, rows), g.optional(bias(full), rows), in)
-}
-
-// norm is RMSNorm with a required weight of the layer.
-func (g *graph) norm(name string, in ops.View) ops.View {
-	return g.RMSNorm(name, g.vector(g.blk(name+".weight"), in.Width), g.eps, 0, in)
-}
-
-// embed starts the forward pass: token rows × scale. It fixes the vocabulary.
-func (g *graph) embed(scale float32) ops.View {
-	table := g.required("token_embd.weight", g.weight("token_embd.weight", g.embd, 0, 1), g.embd, 1)
-	g.vocab = table.Rows
-	g.Plan.Vocab, g.Plan.Embed, g.Plan.Context = table.Rows, g.embd, g.context
-	return g.Embed(table, scale)
-}
-
-// head ends the forward pass: final norm, output matrix (tied to the embedding
-// when the file has none), softcap. x must already be per output.
-func (g *graph) head(x ops.View) {
-	x = g.RMSNorm("output_norm", g.vector("output_norm.weight", g.embd), g.eps, 0, x)
-	w := g.weight("output.weight", g.embd, g.vocab, 1)
-	if w == nil {
-		w = g.matrix("token_embd.weight", g.embd, g.vocab)
+	w, b := g.matrix(full, in.Width, rows), g.biasOf(full, rows)
+	scale := g.optional(g.blk(name+".scale"), 1)
+	if scale == nil {
+		return g.MatMul(name, w, b, in)
 	}
-	logits := g.MatMul("logits", w, g.optional("output.bias", g.vocab), x)
-	if g.finalSoftcap > 0 {
-		g.Add(&ops.Softcap{Cap: float32(g.finalSoftcap), In: logits, Out: logits})
+	out := g.MatMul(name, w, nil, in)
+	g.Add(&ops.AddVec{W: scale, Mul: true, In: out, Out: out})
+	if b != nil {
+		g.Add(&ops.AddVec{W: b, In: out, Out: out})
 	}
-	g.Plan.Logits = logits
+	return out
 }
 
-// ropeTable adds a table with the file's scaling applied to the given base.
-func (g *graph) ropeTable(base float64, scaled bool) int {
-	t := &ops.RoPETable{NRot: g.ropeDim, Base: base, Scale: 1, Magnitude: g.scaling.attnFactor}
-	if scaled {
-		t.Scale = 1 / g.scaling.factor
-		t.Factors = g.ropeFactors()
-		if g.scaling.kind == "yarn" {
-			g.yarn(t)
+// biasOf reads the bias of a weight where the file has one and the family uses it.
+func (g *graph) biasOf(weight string, n int) *ops.Weight {
+	for _, name := range g.unbiased {
+		if weight == name+".weight" || strings.HasSuffix(weight, "."+name+".weight") {
+			return nil
 		}
 	}
-	return g.Table(t)
+	return g.optional(bias(weight), n)
 }
 
-// yarn sets the YaRN part of a table. The magnitude is the reference's: 0.1·ln f+1,
-// divided by the same with yarn_log_multiplier where the file has one.
-func (g *graph) yarn(t *ops.RoPETable) {
-	s := g.scaling
-	t.YaRN, t.OriginalContext, t.BetaFast, t.BetaSlow = true, s.origContext, s.betaFast, s.betaSlow
-	if s.factor > 1 {
-		m := 0.1*math.Log(s.factor) + 1
-		if s.logMul != 0 {
-			m /= 0.1*s.logMul*math.Log(s.factor) + 1
-		}
-		t.Magnitude *= m
-	}
-}
-
-// ropeFactors are the frequency divisors of the file: rope_freqs (Llama 3), else
-// the LongRoPE set for the configured context.
-func (g *graph) ropeFactors() []float32 {
-	half := g.ropeDim / 2
-	name := "rope_freqs.weight"
-	if _, ok := g.src.Tensor(name); !ok {
-		name = "rope_factors_short.weight"
-		if g.runCtx > g.scaling.origContext {
-			name = "rope_factors_long.weight"
-		}
-	}
-	t, ok := g.src.Tensor(name)
-	if !ok {
-		return nil
-	}
-	if t.Type != tensor.F32 || t.Cols() != half || t.Rows() != 1 {
-		g.fail("tensor %q is %v %v, want F32 [%d]", name, t.Type, t.Dims, half)
-		return nil
-	}
+// floats reads a float32 tensor that the host works with.
+func (g *graph) floats(name string, t gguf.Tensor) []float32 {
 	data, err := g.src.Data(t)
 	if err != nil {
 		g.fail("tensor %q: %w", name, err)
 		return nil
 	}
-	out := make([]float32, half)
+	out := make([]float32, len(data)/4)
 	if err := tensor.Dequantize(tensor.F32, out, data); err != nil {
 		g.fail("tensor %q: %w", name, err)
 		return nil
 	}
-	for i, f := range out {
-		if !(f > 0) {
-			g.fail("tensor %q: factor %d is %v", name, i, f)
-			return nil
-		}
-	}
 	return out
+}
+
+// derived is a vector the host has computed from a tensor of the file.
+func (g *graph) derived(name string, values []float32) *ops.Weight {
+	if w := g.loaded[name]; w != nil {
+		return w
+	}
+	data := make([]byte, 4*len(values))
+	for i, v := range values {
+		binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(v))
+	}
+	g.loaded[name] = &ops.Weight{Name: name, Type: tensor.F32, Cols: len(values), Rows: 1, Experts: 1, Data: data}
+	return g.Builder.Weight(g.loaded[name])
+}
+
+// reciprocal is 1/w of a vector of the file.
+func (g *graph) reciprocal(name string, n int) *ops.Weight {
+	t, ok := g.src.Tensor(name)
+	if !ok || t.Type != tensor.F32 || t.Cols() != n || t.Rows() != 1 {
+		g.fail("tensor %q is missing or not F32 [%d]", name, n)
+		return &ops.Weight{Name: name, Cols: n, Rows: 1}
+	}
+	values := g.floats(name, t)
+	for i, v := range values {
+		values[i] = 1 / v
+	}
+	return g.derived(name+" (reciprocal)", values)
+}
+
+// perHead repeats a vector's value of each head over the head's columns.
+func (g *graph) perHead(w *ops.Weight, head int) *ops.Weight {
+	if w.Type != tensor.F32 {
+		g.fail("tensor %q is %v, want F32", w.Name, w.Type)
+		return w
+	}
+	values := make([]float32, 0, head*w.Cols*w.Rows)
+	for i := range w.Cols * w.Rows {
+		v := math.Float32frombits(binary.LittleEndian.Uint32(w.Data[4*i:]))
+		values = append(values, slices.Repeat([]float32{v}, head)...)
+	}
+	return g.derived(w.Name+" (by column)", values)
 }

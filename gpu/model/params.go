@@ -32,12 +32,17 @@ type params struct {
 	vocab   int
 
 	heads, kvHeads, ff []int
-	keyLen, valueLen   int
+	keyLen, valueLen   int // of a head; the next two on local layers
+	keyLenSWA          int
+	valueLenSWA        int
 	ropeDim            int
+	ropeDimSWA         int
+	ropeSections       [4]int // of M-RoPE, all 0 when not given
 	ropeBase           float64
 	ropeBaseSWA        float64
 	scaling            scaling
-	eps                float32
+	eps                float32 // of RMSNorm; 0 = not given
+	layerEps           float32 // of LayerNorm; 0 = not given
 	window             int
 	pattern            []bool // true = local layer; nil = not given
 	period             int    // sliding_window_pattern as a number; 0 = not given
@@ -91,6 +96,63 @@ func (r *reader) dim(key string, def int) int {
 		r.fail("key %q: %d is out of range", key, v)
 	}
 	return int(v)
+}
+
+// has tells whether the file has a number under a key.
+func (r *reader) has(key string) bool {
+	_, ok := r.src.Float(r.arch + "." + key)
+	return ok
+}
+
+// need reads a required number.
+func (r *reader) need(key string) float64 {
+	if !r.has(key) {
+		r.fail("key %q is missing or not a number", r.arch+"."+key)
+	}
+	return r.float(key, 0)
+}
+
+// flag reads a boolean.
+func (r *reader) flag(key string, def bool) bool {
+	if v, ok := r.src.Bool(r.arch + "." + key); ok {
+		return v
+	}
+	return def
+}
+
+// needFlag reads a required boolean.
+func (r *reader) needFlag(key string) bool {
+	if _, ok := r.src.Bool(r.arch + "." + key); !ok {
+		r.fail("key %q is missing or not a boolean", r.arch+"."+key)
+	}
+	return r.flag(key, false)
+}
+
+// flags reads an array of booleans with one for every layer; nil when the file has no
+// array. Newer files write integers.
+func (r *reader) flags(key string, blocks int) []bool {
+	key = r.arch + "." + key
+	bs, ok := r.src.Bools(key)
+	if ns, isInts := r.src.Ints(key); isInts && !ok {
+		for _, n := range ns {
+			bs = append(bs, n != 0)
+		}
+		ok = true
+	}
+	if ok && len(bs) < blocks {
+		r.fail("key %q has %d values for %d layers", key, len(bs), blocks)
+		return make([]bool, blocks)
+	}
+	return bs
+}
+
+// epsilon reads the epsilon of a norm, 0 when the file has none.
+func (r *reader) epsilon(key string) float32 {
+	v := float32(r.float(key, 0))
+	if r.has(key) && !(v >= 0 && v < 1) {
+		r.fail("key %q: %v is not in [0, 1)", r.arch+"."+key, v)
+	}
+	return v
 }
 
 func (r *reader) float(key string, def float64) float64 {
@@ -180,42 +242,35 @@ func readAttention(r *reader, p *params) {
 			head = h
 		}
 	}
-	def := -1
+	def := 0
 	if head > 0 {
 		def = p.embd / head
 	}
 	p.keyLen = r.dim("attention.key_length", def)
 	p.valueLen = r.dim("attention.value_length", def)
+	p.keyLenSWA = r.dim("attention.key_length_swa", p.keyLen)
+	p.valueLenSWA = r.dim("attention.value_length_swa", p.valueLen)
 	p.attnScale = r.float("attention.scale", 0)
-	p.eps = float32(r.float("attention.layer_norm_rms_epsilon", r.float("attention.layer_norm_epsilon", 0)))
-	if !(p.eps > 0 && p.eps < 1) {
-		r.fail("attention.layer_norm_rms_epsilon is missing or %v is not in (0, 1)", p.eps)
-	}
+	p.eps = r.epsilon("attention.layer_norm_rms_epsilon")
+	p.layerEps = r.epsilon("attention.layer_norm_epsilon")
 	p.window = r.dim("attention.sliding_window", 0)
-	key := p.arch + ".attention.sliding_window_pattern"
-	bs, ok := r.src.Bools(key)
-	if ns, isInts := r.src.Ints(key); isInts && !ok {
-		for _, n := range ns {
-			bs = append(bs, n != 0)
-		}
-		ok = true
-	}
-	if ok {
-		if len(bs) < p.blocks {
-			r.fail("key %q has %d values for %d layers", key, len(bs), p.blocks)
-		}
-		p.pattern = bs
-	} else if n, ok := r.src.Uint(key); ok && n < 1<<16 {
+	p.pattern = r.flags("attention.sliding_window_pattern", p.blocks)
+	if n, ok := r.src.Uint(p.arch + ".attention.sliding_window_pattern"); ok && n < 1<<16 {
 		p.period = int(n)
 	}
 }
 
 func readRoPE(r *reader, p *params) {
 	p.ropeDim = r.dim("rope.dimension_count", p.keyLen)
+	p.ropeDimSWA = r.dim("rope.dimension_count_swa", p.ropeDim)
+	readSections(r, p)
 	p.ropeBase = r.float("rope.freq_base", 10000)
 	p.ropeBaseSWA = r.float("rope.freq_base_swa", 0)
-	if p.ropeDim < 0 || p.ropeDim > p.keyLen || p.ropeDim%2 != 0 {
+	if p.ropeDim > p.keyLen || p.ropeDim%2 != 0 {
 		r.fail("rope.dimension_count %d does not fit heads %d wide", p.ropeDim, p.keyLen)
+	}
+	if p.ropeDimSWA > p.keyLenSWA || p.ropeDimSWA%2 != 0 {
+		r.fail("rope.dimension_count_swa %d does not fit heads %d wide", p.ropeDimSWA, p.keyLenSWA)
 	}
 	if !(p.ropeBase > 0) {
 		r.fail("rope.freq_base %v is not positive", p.ropeBase)
@@ -244,6 +299,26 @@ func readRoPE(r *reader, p *params) {
 	}
 }
 
+// readSections reads rope.dimension_sections: up to four numbers, or one.
+func readSections(r *reader, p *params) {
+	key := p.arch + ".rope.dimension_sections"
+	vs, _ := r.src.Ints(key)
+	if v, ok := r.src.Uint(key); ok {
+		vs = []int64{int64(v)}
+	}
+	if len(vs) > len(p.ropeSections) {
+		r.fail("key %q has %d values", key, len(vs))
+		return
+	}
+	for i, v := range vs {
+		if v < 0 || v > int64(p.keyLen) {
+			r.fail("key %q: section of %d", key, v)
+			return
+		}
+		p.ropeSections[i] = int(v)
+	}
+}
+
 // local tells whether a layer attends to a sliding window; period is the
 // architecture's own default (every period-th layer is global), 0 for none.
 func (p *params) local(il, period int) bool {
@@ -257,4 +332,24 @@ func (p *params) local(il, period int) bool {
 		period = p.period
 	}
 	return period > 0 && il%period < period-1
+}
+
+// localAfterGlobal is local for architectures whose pattern begins with the global
+// layer: every period-th layer from the first.
+func (p *params) localAfterGlobal(il, period int) bool {
+	if p.window <= 0 || p.pattern != nil {
+		return p.local(il, period)
+	}
+	if p.period > 0 {
+		period = p.period
+	}
+	return period > 0 && il%period != 0
+}
+
+// localBase is rope.freq_base_swa, or a family's default.
+func (p *params) localBase(def float64) float64 {
+	if p.ropeBaseSWA > 0 {
+		return p.ropeBaseSWA
+	}
+	return def
 }

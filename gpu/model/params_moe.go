@@ -84,5 +84,10 @@ func (p *expertParams) gating(def ops.RouteKind) ops.RouteKind {
 	return gatings[p.gatingFunc-1]
 }
 
-// sparse tells whether a layer has experts: all but the leading dense ones.
-func (p *expertParams) sparse(il int) bool { return p.experts > 0 && il >= p.denseLead }
+// sharedOr is expert_shared_feed_forward_length, or a family's default.
+func (p *expertParams) sharedOr(def int) int {
+	if p.sharedFF > 0 {
+		return p.sharedFF
+	}
+	return def
+}
