@@ -25,6 +25,10 @@ type Settings struct {
 	Slots    int // sequences decoded at once
 	Queue    int // requests that may wait for a slot
 
+	Speculate  string // "auto" or a Speculation; see Settings.Speculation
+	DraftModel string // model file that guesses
+	DraftMax   int    // tokens guessed at once
+
 	DefaultMaxTokens  int
 	ParseSpecial      bool
 	Temperature, TopP *float64 // nil: the model file's, else built in
@@ -35,6 +39,18 @@ type Settings struct {
 	LogText     bool          // prompts and completions are kept, not only figures
 	LogMaxAge   time.Duration // 0: no limit
 	LogMaxBytes int64         // 0: no limit
+}
+
+// Speculation is where tokens guessed ahead come from: as asked for, and where nothing is
+// asked for from the smaller model if there is one, else from the text itself.
+func (s *Settings) Speculation() Speculation {
+	switch {
+	case s.Speculate != "auto":
+		return Speculation(s.Speculate)
+	case s.DraftModel != "":
+		return SpeculateDraft
+	}
+	return SpeculateLookup
 }
 
 // Setting describes one setting for flags, help and documents.

@@ -47,6 +47,7 @@ func TestSettingsDefaults(t *testing.T) {
 	want := &Settings{
 		Listen: "127.0.0.1:8080", Backend: "auto", Numerics: "fast", KV: "f16",
 		Threads: runtime.NumCPU(), Slots: 4, Queue: 64, DefaultMaxTokens: 512, ParseSpecial: true,
+		Speculate: "auto", DraftMax: 16,
 		Log: true, LogText: true, LogMaxAge: 720 * time.Hour, LogMaxBytes: 1 << 30,
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -97,6 +98,9 @@ threads = 3
 context = 8192
 slots = 2
 queue = 5
+speculate = "off"
+draft_model = "d.gguf"
+draft_max = 3
 max_tokens = 7
 parse_special = false
 temperature = 1
@@ -109,6 +113,22 @@ log_max_age = "30d"
 log_max_bytes = "500MB"
 `
 
+// TestSpeculation: without a word of its own, a draft model is used where there is one.
+func TestSpeculation(t *testing.T) {
+	for _, c := range []struct {
+		word, model string
+		want        Speculation
+	}{
+		{"auto", "", SpeculateLookup}, {"auto", "d.gguf", SpeculateDraft}, {"off", "d.gguf", SpeculateOff},
+		{"lookup", "d.gguf", SpeculateLookup}, {"draft", "d.gguf", SpeculateDraft},
+	} {
+		s := &Settings{Speculate: c.word, DraftModel: c.model}
+		if got := s.Speculation(); got != c.want {
+			t.Errorf("%s with model %q: %s, want %s", c.word, c.model, got, c.want)
+		}
+	}
+}
+
 func TestSettingsFromFile(t *testing.T) {
 	got, resolved, err := loadFrom(t, oneOfEach, nil, nil)
 	if err != nil {
@@ -119,6 +139,7 @@ func TestSettingsFromFile(t *testing.T) {
 		Model: "m.gguf", ModelDirs: []string{"/a", "/b"}, Data: "/d", Listen: "127.0.0.1:1",
 		AllowedHosts: []string{"box.local"}, AllowedOrigins: []string{"https://a.example"},
 		Backend: "cpu", Numerics: "exact", KV: "f32", Threads: 3, Context: 8192, Slots: 2, Queue: 5, DefaultMaxTokens: 7,
+		Speculate: "off", DraftModel: "d.gguf", DraftMax: 3,
 		Temperature: &temperature, TopP: &topP, MinP: &minP, TopK: &topK,
 		LogMaxAge: 30 * 24 * time.Hour, LogMaxBytes: 500e6,
 	}
@@ -183,6 +204,9 @@ func TestSettingsErrors(t *testing.T) {
 		{name: "listen", flags: map[string][]string{"listen": {"8080"}}, want: []string{`--listen "8080" is not HOST:PORT`}},
 		{name: "port", flags: map[string][]string{"listen": {":65536"}}, want: []string{"--listen", "port"}},
 		{name: "numerics", flags: map[string][]string{"numerics": {"slow"}}, want: []string{`--numerics "slow" is neither fast nor exact`}},
+		{name: "speculate", flags: map[string][]string{"speculate": {"yes"}}, want: []string{`--speculate "yes" is neither auto, off, lookup nor draft`}},
+		{name: "speculate without a model", flags: map[string][]string{"speculate": {"draft"}}, want: []string{"--speculate draft needs --draft-model FILE"}},
+		{name: "draft-max", flags: map[string][]string{"draft-max": {"64"}}, want: []string{"--draft-max 64 is not in [1, 63]"}},
 		{name: "kv", flags: map[string][]string{"kv": {"q4"}}, want: []string{"--kv"}},
 		{name: "backend", flags: map[string][]string{"backend": {""}}, want: []string{"--backend is empty"}},
 		{name: "threads", flags: map[string][]string{"threads": {"0"}}, want: []string{"--threads 0"}},

@@ -1,6 +1,7 @@
 package appliance
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -52,13 +53,18 @@ func (s *Settings) checkWords() error {
 		{"backend", s.Backend, nil},
 		{"numerics", s.Numerics, []string{"fast", "exact"}},
 		{"kv", s.KV, []string{"f16", "f32"}},
+		{"speculate", s.Speculate, []string{"auto", "off", "lookup", "draft"}},
 	} {
 		switch {
 		case c.value == "":
 			return fmt.Errorf("--%s is empty", c.flag)
 		case c.known != nil && !slices.Contains(c.known, c.value):
-			return fmt.Errorf("--%s %q is neither %s nor %s", c.flag, c.value, c.known[0], c.known[1])
+			return fmt.Errorf("--%s %q is neither %s nor %s", c.flag, c.value,
+				strings.Join(c.known[:len(c.known)-1], ", "), c.known[len(c.known)-1])
 		}
+	}
+	if s.Speculation() == SpeculateDraft && s.DraftModel == "" {
+		return errors.New("--speculate draft needs --draft-model FILE")
 	}
 	for _, c := range []struct {
 		flag   string
@@ -80,6 +86,7 @@ func (s *Settings) checkCounts() error {
 		{"context", int64(s.Context), 0, 1 << 30},
 		{"slots", int64(s.Slots), 1, maxSlots},
 		{"queue", int64(s.Queue), 1, 1 << 20},
+		{"draft-max", int64(s.DraftMax), 1, maxWanted - 1},
 		{"max-tokens", int64(s.DefaultMaxTokens), 1, 1 << 30},
 	} {
 		if c.value < c.low || c.value > c.high {

@@ -86,6 +86,7 @@ func ended(id string) *appliance.Record {
 		{ID: 1, Text: "not in the text", Logprob: -1e-300, Offset: 10},
 	}
 	r.PromptTokens, r.CachedTokens, r.CompletionTokens = 7, 5, 3
+	r.DraftedTokens, r.AcceptedTokens = 4, 2
 	r.QueueMS, r.PrefillMS, r.DecodeMS, r.FirstTokenMS, r.SampleMS = 0.25, 1.5, 2.5, 3.5, 0.125
 	return r
 }

@@ -91,6 +91,7 @@ func summary(r *appliance.Record) api.RecordSummary {
 		ID: r.ID, CreatedAt: r.CreatedAt, Model: r.Model, Outcome: string(r.Outcome),
 		Prompt: excerpt(r.Prompt), Text: excerpt(r.Text),
 		PromptTokens: r.PromptTokens, CompletionTokens: r.CompletionTokens, CachedTokens: r.CachedTokens,
+		DraftedTokens: r.DraftedTokens, AcceptedTokens: r.AcceptedTokens,
 		QueueMS: r.QueueMS, PrefillMS: r.PrefillMS, DecodeMS: r.DecodeMS, FirstTokenMS: r.FirstTokenMS,
 		Seed: r.Seed, Stream: r.Stream, Backend: r.Backend, Numerics: r.Numerics,
 	}

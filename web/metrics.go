@@ -42,7 +42,7 @@ func NewMetrics() *Metrics {
 		open: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "ganglion_completions_open", Help: "Completions that have a row and have not ended."}),
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "ganglion_tokens_total", Help: "Tokens by kind; cached ones are prompt tokens that were not computed again."},
+			Name: "ganglion_tokens_total", Help: "Tokens by kind; cached ones are prompt tokens that were not computed again, drafted ones were guessed ahead, and accepted ones of these became text."},
 			[]string{"kind"}),
 		queue: histogram("ganglion_queue_seconds", "Time from arrival to a slot.", 1e-4),
 		firstToken: histogram("ganglion_first_token_seconds",
@@ -123,6 +123,8 @@ func (c counting) End(r *appliance.Record) {
 	m.completions.WithLabelValues(string(r.Outcome)).Inc()
 	m.tokens.WithLabelValues("prompt").Add(float64(r.PromptTokens))
 	m.tokens.WithLabelValues("cached").Add(float64(r.CachedTokens))
+	m.tokens.WithLabelValues("drafted").Add(float64(r.DraftedTokens))
+	m.tokens.WithLabelValues("accepted").Add(float64(r.AcceptedTokens))
 	m.tokens.WithLabelValues("completion").Add(float64(r.CompletionTokens))
 	if r.CompletionTokens > 0 {
 		m.queue.Observe(r.QueueMS / 1000)

@@ -83,7 +83,11 @@ func (m *models) load(f appliance.Found) {
 		}
 		info := loaded.Info()
 		m.e.note("loaded %s in %.1f s: %s, %s numerics, %d slots of %d tokens", info.Name, time.Since(began).Seconds(), info.Device, info.Numerics, info.Slots, info.Context)
-		return appliance.FromEngine(loaded), nil
+		guessed, err := m.s.withDraft(ctx, appliance.FromEngine(loaded), b, info.Slots)
+		if err != nil {
+			return nil, errors.Join(err, loaded.Close())
+		}
+		return guessed, nil
 	}, f.Name)
 }
 
@@ -125,6 +129,25 @@ func (s *settings) engine(b ops.Backend) engine.Config {
 		c.KV = &kv
 	}
 	return c
+}
+
+// withDraft joins a model with the smaller one that the settings name, if they do. After
+// an error the model still belongs to the caller.
+func (s *settings) withDraft(ctx context.Context, m appliance.Model, b ops.Backend, slots int) (appliance.Model, error) {
+	if s.Speculation() != appliance.SpeculateDraft {
+		return m, nil
+	}
+	c := s.engine(b)
+	c.Path, c.Slots, c.Context = s.DraftModel, slots, m.Info().Context
+	e, err := engine.Open(ctx, c)
+	if err != nil {
+		return nil, modelError(fmt.Errorf("draft model: %w", err))
+	}
+	joined, err := appliance.WithDraft(m, appliance.FromEngine(e))
+	if err != nil {
+		return nil, errors.Join(modelError(err), e.Close())
+	}
+	return joined, nil
 }
 
 // open loads the model for a verb that runs in this process.

@@ -55,6 +55,7 @@ func newRun(e *env, s *settings) *cobra.Command {
 	f.Float64Var(&g.frequency, "frequency-penalty", 0, "penalty `X` for each time a token was generated, -2 to 2")
 	f.BoolVar(&g.showStats, "stats", false, "print counts and speed to stderr")
 	s.modelFlags(c)
+	s.guessFlags(c)
 	return c
 }
 
@@ -90,7 +91,11 @@ func complete(ctx context.Context, e *env, s *settings, r *appliance.Request, st
 		return errors.Join(usage(err), m.Close())
 	}
 	defer service.Close(context.WithoutCancel(ctx))
-	service.Use(m.model())
+	guessed, err := s.withDraft(ctx, m.model(), m.backend, 1)
+	if err != nil {
+		return errors.Join(err, m.Close())
+	}
+	service.Use(guessed)
 	run, err := service.Start(ctx, r)
 	if err != nil {
 		return err

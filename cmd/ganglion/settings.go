@@ -31,9 +31,17 @@ type settings struct {
 // modelSettings are the flags of every verb that loads a model.
 var modelSettings = []string{"model", "model-dir", "data", "backend", "numerics", "kv", "threads", "context"}
 
+// guessSettings are the flags of verbs that complete prompts with it.
+var guessSettings = []string{"speculate", "draft-model", "draft-max"}
+
 // modelFlags adds the flags of verbs that load a model.
 func (s *settings) modelFlags(c *cobra.Command) {
 	s.addFlags(c.Flags(), func(f string) bool { return slices.Contains(modelSettings, f) })
+}
+
+// guessFlags adds the flags of guessing ahead.
+func (s *settings) guessFlags(c *cobra.Command) {
+	s.addFlags(c.Flags(), func(f string) bool { return slices.Contains(guessSettings, f) })
 }
 
 // serveFlags adds a flag for every setting.
@@ -43,7 +51,9 @@ func (s *settings) serveFlags(c *cobra.Command) {
 
 func (s *settings) addFlags(fs *pflag.FlagSet, wanted func(flag string) bool) {
 	fs.SortFlags = false
-	fs.StringVar(&s.configFile, "config", "", "`FILE` of settings in TOML; without it the one that \"ganglion paths\" shows, if it is there")
+	if fs.Lookup("config") == nil {
+		fs.StringVar(&s.configFile, "config", "", "`FILE` of settings in TOML; without it the one that \"ganglion paths\" shows, if it is there")
+	}
 	for _, row := range appliance.SettingTable() {
 		if row.Flag == "" || !wanted(row.Flag) || fs.Lookup(row.Flag) != nil {
 			continue
@@ -60,7 +70,7 @@ func (s *settings) addFlags(fs *pflag.FlagSet, wanted func(flag string) bool) {
 var placeholders = map[string]string{
 	"model": "FILE", "model-dir": "DIR", "data": "DIR", "listen": "HOST:PORT", "key-file": "FILE",
 	"allow-host": "NAME", "allow-origin": "ORIGIN", "backend": strings.Join(gpu.Names(), "|"), "numerics": "fast|exact", "kv": "f16|f32",
-	"log-max-age": "TIME", "log-max-bytes": "SIZE",
+	"speculate": "auto|off|lookup|draft", "draft-model": "FILE", "log-max-age": "TIME", "log-max-bytes": "SIZE",
 }
 
 func placeholder(row appliance.Setting) string {
@@ -214,6 +224,7 @@ func openLog(c storage.Config) (*storage.Log, error) {
 func (s *settings) service(r appliance.Recorder, logger *slog.Logger) appliance.Config {
 	return appliance.Config{
 		Recorder: r, Logger: logger, QueueMax: s.Queue, DefaultMaxTokens: s.DefaultMaxTokens, PlainSpecial: !s.ParseSpecial,
+		Speculate: s.Speculation(), DraftMax: s.DraftMax,
 		Temperature: s.Temperature, TopP: s.TopP, MinP: s.MinP, TopK: s.TopK,
 	}
 }

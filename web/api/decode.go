@@ -19,7 +19,7 @@ var known = map[string]bool{
 	"stream": true, "stop": true, "seed": true, "presence_penalty": true,
 	"frequency_penalty": true, "logit_bias": true, "logprobs": true,
 	// extensions
-	"max_tokens": true, "n": true, "min_p": true, "top_logprobs": true, "stream_options": true,
+	"max_tokens": true, "n": true, "min_p": true, "top_logprobs": true, "stream_options": true, "speculate": true,
 	// other routes
 	"text": true, "special": true, "bos": true, "tokens": true, "id": true,
 }
@@ -50,6 +50,7 @@ func DecodeCompletion(body []byte, l media.Limits) (*CompletionRequest, error) {
 	p.Stream = d.boolean("stream")
 	r.Logprobs, p.TopLogprobs = d.logprobs()
 	p.Logprobs = r.Logprobs != NoLogprobs
+	p.Speculate = appliance.Speculation(d.word("speculate"))
 	r.IncludeUsage = d.includeUsage("stream_options")
 	if n := d.ranged("n", 1, MaxChoices); n != nil {
 		r.N = int(*n)
@@ -235,6 +236,19 @@ func (d *decoder) text(param string, v jsontext.Value) string {
 	s, err := v.Text()
 	if err != nil {
 		d.fail(appliance.CodeInvalidUTF8, param, "holds a surrogate escape without its other half, which is no character")
+	}
+	return s
+}
+
+// word reads an optional string, which is not empty where it is given.
+func (d *decoder) word(name string) string {
+	v, ok := d.field(name)
+	if !ok {
+		return ""
+	}
+	s := d.text(name, v)
+	if s == "" {
+		d.fail(appliance.CodeInvalid, name, "must not be empty")
 	}
 	return s
 }

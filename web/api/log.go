@@ -25,6 +25,8 @@ type RecordSummary struct {
 	PromptTokens     int       `json:"prompt_tokens"`
 	CompletionTokens int       `json:"completion_tokens"`
 	CachedTokens     int       `json:"cached_tokens"`
+	DraftedTokens    int       `json:"drafted_tokens"`
+	AcceptedTokens   int       `json:"accepted_tokens"`
 	QueueMS          float64   `json:"queue_ms"`
 	PrefillMS        float64   `json:"prefill_ms"`
 	DecodeMS         float64   `json:"decode_ms"`

@@ -73,6 +73,8 @@ type Ganglion struct {
 	Params       []appliance.Param `json:"params"`
 	Timings      Timings           `json:"timings"`
 	CachedTokens int               `json:"cached_tokens"`
+	Drafted      int               `json:"drafted_tokens"`
+	Accepted     int               `json:"accepted_tokens"`
 	Warnings     []string          `json:"warnings"`
 	Model        string            `json:"model"`
 	Backend      string            `json:"backend"`

@@ -78,12 +78,18 @@ function Body({ record }) {
     ${record.body && html`<details class="card record-card disclosure"><summary>The request as received</summary><pre class="text-block mono" tabindex="0" role="region" aria-label="The request as received">${typeof record.body === 'string' ? record.body : formatJSON(record.body, 2)}</pre></details>`}`
 }
 
+/** How many tokens were guessed ahead and how many of these came. */
+function guesses(r) {
+  return r.drafted_tokens > 0 ? `${integer(r.drafted_tokens)}, ${integer(r.accepted_tokens)} came` : ''
+}
+
 function Facts({ r }) {
   const tps = r.decode_ms > 0 && r.completion_tokens > 1 ? ((r.completion_tokens - 1) * 1000) / r.decode_ms : 0
   const facts = [
     ['When', new Date(r.created_at).toLocaleString()], ['Model', r.model], ['Runs on', [r.backend, r.device].filter(Boolean).join(', ')],
     ['Numerics', r.numerics], ['Seed', r.seed == null ? '–' : String(r.seed)],
     ['Prompt tokens', `${integer(r.prompt_tokens)}${r.cached_tokens > 0 ? `, ${integer(r.cached_tokens)} cached` : ''}`], ['Generated', integer(r.completion_tokens)],
+    ['Guessed ahead', guesses(r)],
     ['In the queue', duration(r.queue_ms)], ['Reading', duration(r.prefill_ms)], ['First token', duration(r.first_token_ms)], ['Writing', duration(r.decode_ms)],
     ['Speed', rate(tps)], ['Client', r.client], ['Sent as', r.stream ? 'stream' : 'one answer'],
   ]

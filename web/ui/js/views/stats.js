@@ -60,6 +60,7 @@ function Details({ r }) {
         <div><dt>In the queue</dt><dd>${duration(t.queue_ms)}</dd></div>
         <div><dt>Reading</dt><dd>${duration(t.prefill_ms)}</dd></div>
         <div><dt>Writing</dt><dd>${duration(t.decode_ms)}</dd></div>
+        ${d.drafted_tokens > 0 && html`<div><dt>Guessed ahead</dt><dd>${integer(d.drafted_tokens)}, ${integer(d.accepted_tokens)} came</dd></div>`}
       </dl>
       ${d.id && html`<p><a href=${`#/history?id=${encodeURIComponent(d.id)}`}>Show it in the history</a></p>`}
       ${d.params?.length > 0 && html`<${ParamTable} params=${d.params} />`}
