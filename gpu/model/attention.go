@@ -138,7 +138,7 @@ func (g *graph) split(a attention, n ops.View, qw, kw, vw int) (q, k, v ops.View
 		w.Rows = vAt + vw
 	}
 	b := g.optional(bias(name), w.Rows)
-	qkv := g.MatMul("attn_qkv", w, b, n)
+	qkv := g.apply("attn_qkv", w, b, n)
 	q, k, v = qkv.Cols(0, qw), qkv.Cols(kAt, kw), qkv.Cols(vAt, vw)
 	if b == nil {
 		for _, part := range []struct {
@@ -171,6 +171,7 @@ func (g *graph) position(a attention, norm string, v ops.View) ops.View {
 func (g *graph) headNorm(a attention, name string, v ops.View) ops.View {
 	full, head := g.blk(name+".weight"), a.keyLen
 	if a.qkNorm == qkByPresence && !g.has("attn_q_norm.weight") {
+		g.spare("attn_k_norm.weight", "attn_k_norm.bias") // of use only beside one of q
 		return v
 	}
 	w := g.weight(full, 0, 0, 1)

@@ -172,7 +172,7 @@ func (g *graph) logits(scale float64, x ops.View) {
 	if w == nil {
 		w = g.matrix("token_embd.weight", g.embd, g.vocab)
 	}
-	logits := g.scaled(scale, g.MatMul("logits", w, g.biasOf("output.weight", g.vocab), x))
+	logits := g.scaled(scale, g.apply("logits", w, g.biasOf("output.weight", g.vocab), x))
 	if g.finalSoftcap > 0 {
 		g.Add(&ops.Softcap{Cap: float32(g.finalSoftcap), In: logits, Out: logits})
 	}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"slices"
 
 	"ganglion/gpu/ops"
 )
@@ -33,6 +34,9 @@ func graniteSWA(g *graph) error {
 		g.fail("key %q is missing", g.key("attention.sliding_window_pattern"))
 	}
 	rotated := g.keys.flags("attention.rope_pattern", g.blocks)
+	if all, ok := g.src.Uint(g.key("attention.rope_pattern")); ok && rotated == nil {
+		rotated = slices.Repeat([]bool{all != 0}, g.blocks)
+	}
 	global := attention{table: g.rope(ropeSpec{factors: true})}
 	return graniteLayers(g, graniteScales(g), func() attention {
 		a := global

@@ -19,7 +19,7 @@ import (
 type graph struct {
 	*ops.Builder
 	*params
-	src    Source
+	src    *audit
 	keys   *reader // keys that only one family knows
 	loaded map[string]*ops.Weight
 	errs   []error
@@ -126,15 +126,20 @@ func bias(name string) string { return strings.TrimSuffix(name, ".weight") + ".b
 // of 4-bit floats may have a factor for the whole matrix, which comes before the bias.
 func (g *graph) linear(name string, in ops.View, rows int) ops.View {
 	full := g.blk(name + ".weight")
-	w, b := g.matrix(full, in.Width, rows), g.biasOf(full, rows)
-	scale := g.optional(g.blk(name+".scale"), 1)
+	return g.apply(name, g.matrix(full, in.Width, rows), g.biasOf(full, rows), in)
+}
+
+// apply multiplies by a matrix of the file. Its own scale, which NVFP4 files have, comes
+// before the bias.
+func (g *graph) apply(name string, w, bias *ops.Weight, in ops.View) ops.View {
+	scale := g.optional(strings.TrimSuffix(w.Name, ".weight")+".scale", 1)
 	if scale == nil {
-		return g.MatMul(name, w, b, in)
+		return g.MatMul(name, w, bias, in)
 	}
 	out := g.MatMul(name, w, nil, in)
 	g.Add(&ops.AddVec{W: scale, Mul: true, In: out, Out: out})
-	if b != nil {
-		g.Add(&ops.AddVec{W: b, In: out, Out: out})
+	if bias != nil {
+		g.Add(&ops.AddVec{W: bias, In: out, Out: out})
 	}
 	return out
 }
@@ -143,6 +148,7 @@ func (g *graph) linear(name string, in ops.View, rows int) ops.View {
 func (g *graph) biasOf(weight string, n int) *ops.Weight {
 	for _, name := range g.unbiased {
 		if weight == name+".weight" || strings.HasSuffix(weight, "."+name+".weight") {
+			g.src.read[bias(weight)] = true // the reference loads it and does not use it
 			return nil
 		}
 	}

@@ -10,6 +10,7 @@ func hyV3(g *graph) error {
 		if !g.has("ffn_gate_inp.weight") {
 			return g.glu(ops.SiLU, g.width(), n)
 		}
+		g.spare("ffn_gate.weight", "ffn_up.weight", "ffn_down.weight") // a layer may have both networks, and uses this one
 		m := g.listed(ops.RouteSigmoid)
 		m.shared = g.sharedOr(g.expertFF[g.il])
 		return g.mixture(m, n)

@@ -79,7 +79,10 @@ func qwen(g *graph) error {
 // file says. Its second set of matrices, for image positions, is not used.
 func cogvlm(g *graph) error {
 	a := attention{table: g.rope(ropeSpec{dim: g.keyLen, base: 10000, unstretched: true}), neox: true, layout: qkvThirds}
-	return g.siluDecoder(func() attention { return a })
+	return g.siluDecoder(func() attention {
+		g.spare("vis_attn_qkv.weight", "vis_attn_output.weight", "vis_gate.weight", "vis_up.weight", "vis_down.weight")
+		return a
+	})
 }
 
 // refact is Refact: ALiBi, no RoPE. The reference loads experts for it but runs such
@@ -91,6 +94,7 @@ func refact(g *graph) error {
 		if g.experts == 0 {
 			return g.glu(ops.SiLU, g.width(), n)
 		}
+		g.spare("ffn_gate_inp.weight", "ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_down_exps.weight")
 		out := g.Buffer("ffn_act", n.Width)
 		g.Add(&ops.Unary{Act: ops.SiLU, In: n, Out: out})
 		return out

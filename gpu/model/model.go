@@ -134,26 +134,39 @@ func New(f Source, o Options) (*ops.Plan, error) {
 	if !ok {
 		return nil, errors.New(`model: the file has no key "general.architecture"`)
 	}
-	build, ok := families[arch]
+	family, ok := families[arch]
 	if !ok {
 		return nil, fmt.Errorf("model: %w %q; known are %s", ErrUnknown, arch, strings.Join(Architectures(), ", "))
 	}
-	p, err := readParams(f, arch, o)
+	src := newAudit(f)
+	plan, err := build(src, arch, family, o)
+	if bad := src.faults(); bad != nil {
+		err = bad // the cause of whatever else failed
+	}
 	if err != nil {
 		return nil, fmt.Errorf("model: %s: %w", arch, err)
 	}
-	g := &graph{Builder: ops.NewBuilder(arch), params: p, src: f, loaded: map[string]*ops.Weight{}, keys: &reader{src: f, arch: arch}, last: p.blocks - 1}
-	if err := build(g); err != nil {
-		return nil, fmt.Errorf("model: %s: %w", arch, err)
+	return plan, nil
+}
+
+// build makes the plan and checks it.
+func build(src *audit, arch string, family builder, o Options) (*ops.Plan, error) {
+	p, err := readParams(src, arch, o)
+	if err != nil {
+		return nil, err
+	}
+	g := &graph{Builder: ops.NewBuilder(arch), params: p, src: src, loaded: map[string]*ops.Weight{}, keys: &reader{src: src, arch: arch}, last: p.blocks - 1}
+	if err := family(g); err != nil {
+		return nil, err
 	}
 	if err := g.failed(); err != nil {
-		return nil, fmt.Errorf("model: %s: %w", arch, err)
+		return nil, err
 	}
-	if err := adapt(g.Plan, f, arch, o.Adapters); err != nil {
-		return nil, fmt.Errorf("model: %s: %w", arch, err)
+	if err := src.leftovers(p.blocks); err != nil {
+		return nil, err
 	}
-	if err := g.Plan.Validate(); err != nil {
-		return nil, fmt.Errorf("model: %s: %w", arch, err)
+	if err := adapt(g.Plan, src, arch, o.Adapters); err != nil {
+		return nil, err
 	}
-	return g.Plan, nil
+	return g.Plan, g.Plan.Validate()
 }

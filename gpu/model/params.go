@@ -3,23 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
-
-	"ganglion/gpu/gguf"
 )
-
-// Source is what a builder reads of a model file; *gguf.File satisfies it.
-type Source interface {
-	String(key string) (string, bool)
-	Uint(key string) (uint64, bool)
-	Float(key string) (float64, bool)
-	Bool(key string) (bool, bool)
-	Ints(key string) ([]int64, bool)
-	Floats(key string) ([]float32, bool)
-	Bools(key string) ([]bool, bool)
-	Strings(key string) ([]string, bool)
-	Tensor(name string) (gguf.Tensor, bool)
-	Data(t gguf.Tensor) ([]byte, error)
-}
 
 // params are the hyper-parameters every architecture shares, with the defaults of
 // engine-spec: per-layer values are slices of length blocks.
