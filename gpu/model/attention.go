@@ -13,7 +13,8 @@ import (
 type attention struct {
 	table   int     // RoPE table, -1 for none
 	neox    bool    // rotation of halves instead of pairs
-	scale   float64 // 0: attention.scale, else 1/√keyLen
+	scale   float64 // of the scores; 0: attention.scale, else 1/√keyLen
+	early   bool    // q is multiplied by the scale, not the scores: another rounding where keys are halves
 	window  int     // 0: every earlier position
 	softcap float64 // of the scores, 0 = none
 	alibi   float64 // largest bias by distance, 0 = none
@@ -63,6 +64,7 @@ func (g *graph) attend(a attention, n ops.View) ops.View {
 		t.In, t.Out = q, q
 		g.Add(&t)
 	}
+	a = g.scaleEarly(a, q)
 	out := g.look(a, g.keep(a, k, v), q)
 	if a.gate != "" {
 		g.gateHeads(a, n, out)
@@ -211,6 +213,17 @@ func (g *graph) look(a attention, cache int, q ops.View) ops.View {
 		Softcap: float32(a.softcap), ALiBi: float32(a.alibi),
 		Sinks: g.optional(g.blk("attn_sinks.weight"), heads), Q: q, Out: out})
 	return out
+}
+
+// scaleEarly multiplies q by the scale of the scores where the family does so. Powers
+// of two round alike in either place and stay with the scores, which costs nothing.
+func (g *graph) scaleEarly(a attention, q ops.View) attention {
+	scale := float64(g.scoreScale(a))
+	if frac, _ := math.Frexp(scale); a.early && frac != 0.5 {
+		g.scaled(scale, q)
+		a.scale = 1
+	}
+	return a
 }
 
 // scoreScale is the factor of the scores.

@@ -10,7 +10,7 @@ import (
 // norms is already in the file.
 func gemma(g *graph) error {
 	x := g.embed(float32(math.Sqrt(float64(g.embd))))
-	a := attention{table: g.rope(ropeSpec{}), neox: true}
+	a := attention{table: g.rope(ropeSpec{}), neox: true, early: true}
 	ff := func(n ops.View) ops.View { return g.feedForward(ops.GELU, n) }
 	g.head(g.decode(x, func() attention { return a }, ff))
 	return nil
@@ -24,7 +24,7 @@ func gemma2(g *graph) error {
 		g.window = 4096
 	}
 	g.finalSoftcap = g.keys.float("final_logit_softcapping", 30)
-	global := attention{table: g.rope(ropeSpec{}), neox: true,
+	global := attention{table: g.rope(ropeSpec{}), neox: true, early: true,
 		softcap: g.keys.float("attn_logit_softcapping", 50), scale: g.wideScale(46)}
 	local := g.sliding(global, g.rope(ropeSpec{dim: g.ropeDimSWA, base: g.localBase(g.ropeBase)}))
 	return gemmaLayers(g, global, local, period)
@@ -34,7 +34,7 @@ func gemma2(g *graph) error {
 // Local layers rotate with base 10000 and no scaling.
 func gemma3(g *graph) error {
 	const period = 6
-	global := attention{table: g.rope(ropeSpec{}), neox: true, qkNorm: qkRequired, scale: g.wideScale(62)}
+	global := attention{table: g.rope(ropeSpec{}), neox: true, early: true, qkNorm: qkRequired, scale: g.wideScale(62)}
 	local := g.sliding(global, g.rope(ropeSpec{dim: g.ropeDimSWA, base: g.localBase(10000), unscaled: true}))
 	return gemmaLayers(g, global, local, period)
 }

@@ -27,7 +27,7 @@ var (
 	orion      = plain{kind: layerNorm, rope: ofHalves, act: ops.SiLU}
 	paddleocr  = plain{rope: ofHalves, sections: contiguous, act: ops.SiLU}
 	pangu      = plain{rope: ofHalves, act: ops.SiLU}
-	phi3       = plain{rope: ofHalves, factors: true, act: ops.SiLU}
+	phi3       = plain{rope: ofHalves, factors: true, act: ops.SiLU, tune: earlyScale}
 	pockettts  = plain{kind: layerNorm, act: ops.GELU, ungated: true}
 	qwen2      = plain{rope: ofHalves, act: ops.SiLU}
 	qwen3      = plain{rope: ofHalves, act: ops.SiLU, tune: needQKNorm}

@@ -60,7 +60,7 @@ func gptneox(g *graph) error {
 // phi2 is Phi-1 and 2: one LayerNorm for both branches, biases everywhere.
 func phi2(g *graph) error {
 	g.kind = layerNorm
-	l := layer{attn: attention{table: g.rope(ropeSpec{}), neox: true}, attnNorm: "attn_norm", parallel: true,
+	l := layer{attn: attention{table: g.rope(ropeSpec{}), neox: true, early: true}, attnNorm: "attn_norm", parallel: true,
 		ff: func(n ops.View) ops.View { return g.mlp(ops.GELU, n) }}
 	g.head(g.layers(g.embed(1), func() layer { return l }))
 	return nil

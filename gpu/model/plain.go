@@ -84,6 +84,9 @@ func lateQKNorm(_ *graph, l *layer) { l.attn.qkNorm, l.attn.normLate = qkRequire
 // clamped limits q, k and v where the file says so (OLMo).
 func clamped(g *graph, l *layer) { l.attn.clamp = g.keys.float("attention.clamp_kqv", 0) }
 
+// earlyScale multiplies q instead of the scores (Phi-3).
+func earlyScale(_ *graph, l *layer) { l.attn.early = true }
+
 // postAttentionNorm is Seed-OSS's name of the norm before the feed-forward network.
 func postAttentionNorm(_ *graph, l *layer) { l.ffNorm = "post_attention_norm" }
 
