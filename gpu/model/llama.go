@@ -103,13 +103,19 @@ func refact(g *graph) error {
 	return nil
 }
 
-// hunyuanDense is Hunyuan, dense and with images: the heads of q and k are normalised
-// after the rotation, whose base grows with rope.scaling.alpha.
-func hunyuanDense(g *graph) error {
+// hunyuanDense is Hunyuan without images, which has no use for M-RoPE sections.
+func hunyuanDense(g *graph) error { return hunyuan(g, false) }
+
+// hunyuanVL is Hunyuan with images.
+func hunyuanVL(g *graph) error { return hunyuan(g, true) }
+
+// hunyuan normalises the heads of q and k after the rotation, whose base grows with
+// rope.scaling.alpha.
+func hunyuan(g *graph, visual bool) error {
 	if alpha, d := g.keys.float("rope.scaling.alpha", 0), float64(g.keyLen); alpha > 0 && d > 2 {
 		g.ropeBase *= math.Pow(alpha, d/(d-2))
 	}
-	return plain{rope: ofHalves, visual: true, factors: true, act: ops.SiLU, tune: lateQKNorm}.build(g)
+	return plain{rope: ofHalves, visual: visual, factors: true, act: ops.SiLU, tune: lateQKNorm}.build(g)
 }
 
 // qwen2vl is the language side of Qwen2-VL. The reference reads no epsilon for it;

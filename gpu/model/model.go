@@ -59,7 +59,7 @@ var families = map[string]builder{
 	"hrm_text":       hrmText,
 	"hunyuan-dense":  hunyuanDense,
 	"hunyuan-moe":    hunyuanMoE,
-	"hunyuan_vl":     hunyuanDense,
+	"hunyuan_vl":     hunyuanVL,
 	"hy_v3":          hyV3,
 	"internlm2":      internlm2.build,
 	"jais":           jais.build,

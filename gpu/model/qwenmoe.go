@@ -37,11 +37,12 @@ func olmoe(g *graph) error {
 }
 
 // minimaxM2 is MiniMax-M2: Q/K norms over all heads together, partial rotation, a
-// gating function that the file must name and a bias for choosing.
+// gating function that the file must name, experts as wide as feed_forward_length and a
+// bias for choosing.
 func minimaxM2(g *graph) error {
 	g.needGating()
 	return experts(g, halves(g), func() moe {
-		return moe{act: ops.SiLU, gating: g.gating(ops.RouteSigmoid), norm: true}
+		return moe{act: ops.SiLU, gating: g.gating(ops.RouteSigmoid), norm: true, ff: g.width()}
 	})
 }
 
