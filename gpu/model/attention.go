@@ -46,7 +46,7 @@ type qkvLayout uint8
 const (
 	qkvPacked qkvLayout = iota // q|k|v and nothing else
 	qkvLoose                   // q|k|v at the start of a matrix that may be taller
-	qkvThirds                  // each at the start of its third
+	qkvThirds                  // q, k and v a width of the stream apart
 )
 
 // attend runs attention over the normalised input and returns the heads' outputs
@@ -132,7 +132,7 @@ func (g *graph) split(a attention, n ops.View, qw, kw, vw int) (q, k, v ops.View
 	case qkvLoose:
 		rows = 0
 	case qkvThirds:
-		rows, kAt, vAt = 3*qw, qw, 2*qw
+		rows, kAt, vAt = 3*qw, g.embd, 2*g.embd
 	}
 	w := g.required(name, g.weight(name, n.Width, rows, 1), n.Width, vAt+vw)
 	if w.Rows < vAt+vw {
@@ -142,6 +142,9 @@ func (g *graph) split(a attention, n ops.View, qw, kw, vw int) (q, k, v ops.View
 	b := g.optional(bias(name), w.Rows)
 	qkv := g.apply("attn_qkv", w, b, n)
 	q, k, v = qkv.Cols(0, qw), qkv.Cols(kAt, kw), qkv.Cols(vAt, vw)
+	if kAt < qw || vAt < kAt+kw { // they share columns, and what follows works in place
+		q, k, v = g.copied("q", q), g.copied("k", k), g.copied("v", v)
+	}
 	if b == nil {
 		for _, part := range []struct {
 			name string
@@ -153,6 +156,13 @@ func (g *graph) split(a attention, n ops.View, qw, kw, vw int) (q, k, v ops.View
 		}
 	}
 	return q, k, v
+}
+
+// copied gives a view a buffer of its own.
+func (g *graph) copied(name string, v ops.View) ops.View {
+	out := g.Buffer(name, v.Width)
+	g.Add(&ops.Scale{Factor: 1, In: v, Out: out})
+	return out
 }
 
 // position normalises the heads of q or k and rotates them.

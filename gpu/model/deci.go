@@ -13,9 +13,11 @@ func deci(g *graph) error {
 		g.last--
 	}
 	x := g.embed(1)
-	for g.il = 0; g.il <= g.last; g.il++ {
+	for g.il = 0; g.il < g.blocks; g.il++ {
 		switch {
 		case g.ff[g.il] == 0:
+			g.spare("attn_norm.weight", "attn_q.weight", "attn_k.weight", "attn_v.weight", "attn_qkv.weight", "attn_output.weight",
+				"attn_q.bias", "attn_k.bias", "attn_v.bias", "attn_qkv.bias", "attn_output.bias")
 		case g.heads[g.il] > 0 && g.kvHeads[g.il] > 0:
 			x = g.step(whole, x)
 		default:

@@ -23,10 +23,11 @@ func gemma2(g *graph) error {
 	if !g.keys.has("attention.sliding_window") {
 		g.window = 4096
 	}
+	g.rotateAsFirst(period)
 	g.finalSoftcap = g.keys.float("final_logit_softcapping", 30)
 	global := attention{table: g.rope(ropeSpec{}), neox: true, early: true,
 		softcap: g.keys.float("attn_logit_softcapping", 50), scale: g.wideScale(46)}
-	local := g.sliding(global, g.rope(ropeSpec{dim: g.ropeDimSWA, base: g.localBase(g.ropeBase)}))
+	local := g.sliding(global, g.rope(ropeSpec{base: g.localBase(g.ropeBase)}))
 	return gemmaLayers(g, global, local, period)
 }
 
@@ -34,8 +35,9 @@ func gemma2(g *graph) error {
 // Local layers rotate with base 10000 and no scaling.
 func gemma3(g *graph) error {
 	const period = 6
+	g.rotateAsFirst(period)
 	global := attention{table: g.rope(ropeSpec{}), neox: true, early: true, qkNorm: qkRequired, scale: g.wideScale(62)}
-	local := g.sliding(global, g.rope(ropeSpec{dim: g.ropeDimSWA, base: g.localBase(10000), unscaled: true}))
+	local := g.sliding(global, g.rope(ropeSpec{base: g.localBase(10000), unscaled: true}))
 	return gemmaLayers(g, global, local, period)
 }
 

@@ -17,6 +17,7 @@ func cohere2(g *graph) error {
 	const period = 4
 	g.kind = layerNorm
 	g.needWindow()
+	g.rotateAsFirst(period)
 	global := attention{table: -1}
 	local := g.sliding(global, g.rope(ropeSpec{factors: true}))
 	return cohereLayers(g, g.keys.need("logit_scale"), g.alternating(g.local, period, local, global))

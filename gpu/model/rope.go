@@ -62,6 +62,14 @@ func (g *graph) rope(s ropeSpec) int {
 	return g.Table(t)
 }
 
+// rotateAsFirst gives all layers the rotated width of the first one, local or global,
+// as the reference does in most families with windows.
+func (g *graph) rotateAsFirst(period int) {
+	if g.local(0, period) {
+		g.ropeDim = g.ropeDimSWA
+	}
+}
+
 // mrope tells whether the file has M-RoPE sections; families that also come as text
 // models rotate halves only then.
 func (g *graph) mrope() bool { return g.ropeSections[0] > 0 && g.ropeSections[1] > 0 }

@@ -11,13 +11,17 @@ import (
 // global without RoPE; the others have neither windows nor layers without RoPE.
 func exaone4(g *graph) error {
 	const period = 4
+	if g.blocks != 64 {
+		g.window = 0
+	} else if !g.keys.has("attention.sliding_window") {
+		g.window = 4096
+	} else {
+		g.needWindow()
+	}
+	g.rotateAsFirst(period)
 	a := attention{table: g.rope(ropeSpec{factors: true}), neox: true, qkNorm: qkRequired}
 	attn := func() attention { return a }
-	if g.blocks == 64 {
-		if !g.keys.has("attention.sliding_window") {
-			g.window = 4096
-		}
-		g.needWindow()
+	if g.window > 0 {
 		local := g.sliding(a, a.table)
 		a.table = -1
 		attn = g.alternating(g.local, period, local, a)
@@ -30,6 +34,7 @@ func exaone4(g *graph) error {
 // global ones.
 func olmo2(g *graph) error {
 	const period = 4
+	g.rotateAsFirst(period)
 	global := attention{table: g.rope(ropeSpec{}), neox: true, qkNorm: qkRequired}
 	local := g.sliding(global, g.rope(ropeSpec{unstretched: true}))
 	return postNormLayers(g, g.alternating(g.local, period, local, global))
@@ -50,8 +55,9 @@ func postNormLayers(g *graph, attn func() attention) error {
 // branches and on the heads of q and k.
 func plamo3(g *graph) error {
 	const period = 8
+	g.rotateAsFirst(period)
 	global := attention{table: g.rope(ropeSpec{}), neox: true, qkNorm: qkRequired}
-	local := g.sliding(global, g.rope(ropeSpec{base: g.localBase(10000), dim: g.ropeDimSWA, unscaled: true}))
+	local := g.sliding(global, g.rope(ropeSpec{base: g.localBase(10000), unscaled: true}))
 	l := preNorm(global, func(n ops.View) ops.View { return g.feedForward(ops.SiLU, n) })
 	sandwich(g, &l)
 	attn := g.alternating(g.local, period, local, global)
@@ -67,9 +73,10 @@ func plamo3(g *graph) error {
 func museGlimmer(g *graph) error {
 	const period = 4
 	g.needWindow()
+	g.rotateAsFirst(period)
 	g.finalSoftcap = g.keys.float("final_logit_softcapping", 30)
 	global := attention{table: -1, qkNorm: qkRequired, gate: "attn_gate"}
-	local := g.sliding(global, g.rope(ropeSpec{base: g.localBase(g.ropeBase), dim: g.ropeDimSWA, unscaled: true}))
+	local := g.sliding(global, g.rope(ropeSpec{base: g.localBase(g.ropeBase), unscaled: true}))
 	l := preNorm(global, func(n ops.View) ops.View { return g.feedForward(ops.SiLU, n) })
 	sandwich(g, &l)
 	l.postEps = 1e-8
