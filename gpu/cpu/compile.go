@@ -266,7 +266,8 @@ func (c *compiler) rare(op ops.Op) C.gl_op {
 	switch v := op.(type) {
 	case *ops.Route:
 		o.kind, o.by = C.GL_OP_ROUTE, C.GL_SERIAL
-		o.i = [8]C.int32_t{C.int32_t(v.Kind), C.int32_t(v.TopK), C.int32_t(v.Groups), C.int32_t(v.GroupsUsed), flag(v.Norm)}
+		o.i = [8]C.int32_t{C.int32_t(v.Kind), C.int32_t(v.TopK), C.int32_t(v.Groups), C.int32_t(v.GroupsUsed), flag(v.Norm),
+			C.int32_t(max(v.Share, 1))}
 		o.f[0] = C.float(v.Scale)
 		vectors(v.Bias)
 	case *ops.ExpertMatMul:

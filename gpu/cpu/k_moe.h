@@ -3,7 +3,7 @@
 #include "cpu.h"
 #include "numerics.h"
 
-enum { ROUTE_SOFTMAX, ROUTE_SIGMOID, ROUTE_RAW, ROUTE_SQRT_SOFTPLUS };
+enum { ROUTE_SOFTMAX, ROUTE_SIGMOID, ROUTE_RAW, ROUTE_SQRT_SOFTPLUS, ROUTE_RAW_SIGMOID };
 
 static void moe_softmax(float *x, int n) {
     float m = x[0];
@@ -39,7 +39,7 @@ static void moe_drop(float *score, int n, int groups, int used, float *sums, uin
             for (int e = 0; e < size; e++) score[g * size + e] = -__builtin_inff();
 }
 
-// op_route: i = {kind, top k, groups, groups used, normalise}, f = {scale}, vec = {bias}.
+// op_route: i = {kind, top k, groups, groups used, normalise, share}, f = {scale}, vec = {bias}.
 static void op_route(const gl_prog *p, const gl_op *op, int tid) {
     if (tid != 0) return;
     const int n = op->in[0].width, kind = op->i[0], k = op->i[1];
@@ -61,11 +61,13 @@ static void op_route(const gl_prog *p, const gl_op *op, int tid) {
         float *w = gl_row(p, &op->out[1], r);
         memset(taken, 0, (size_t)n);
         for (int i = 0; i < k; i++) {
-            ids[i] = moe_next(score, n, taken);
-            taken[ids[i]] = 1;
+            int best = moe_next(score, n, taken);
+            taken[best] = 1;
+            ids[i] = best / op->i[5];
             w[i] = prob[ids[i]];
         }
         if (kind == ROUTE_RAW) moe_softmax(w, k);
+        for (int i = 0; kind == ROUTE_RAW_SIGMOID && i < k; i++) w[i] = act1(ACT_SIGMOID, w[i]);
         if (op->i[4]) {
             float sum = 0;
             for (int i = 0; i < k; i++) sum = sum + w[i];

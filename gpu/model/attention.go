@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -16,6 +17,7 @@ type attention struct {
 	scale   float64 // of the scores; 0: attention.scale, else 1/√keyLen
 	early   bool    // q is multiplied by the scale, not the scores: another rounding where keys are halves
 	window  int     // 0: every earlier position
+	chunked bool    // the window is a chunk of positions, see ops.Attention
 	softcap float64 // of the scores, 0 = none
 	alibi   float64 // largest bias by distance, 0 = none
 	clamp   float64 // q, k and v are limited to ±clamp, 0 = not
@@ -24,7 +26,9 @@ type attention struct {
 	normLate    bool         // q and k are normalised after the rotation
 	temperature ops.PosScale // of q; no Floor: none
 	layout      qkvLayout
-	gate        string // matrix whose sigmoid multiplies the heads' outputs, by column or by head
+	gate        string  // matrix whose activation multiplies the heads' outputs, by column or by head
+	gateAct     ops.Act // of the gate; Identity stands for Sigmoid
+	outScale    float64 // of the heads' outputs, 0 = 1
 
 	keyLen, valueLen int // of a head; 0: attention.key_length, value_length
 }
@@ -69,7 +73,7 @@ func (g *graph) attend(a attention, n ops.View) ops.View {
 	if a.gate != "" {
 		g.gateHeads(a, n, out)
 	}
-	return out
+	return g.scaled(a.outScale, out)
 }
 
 // sized fills in the head widths of the file.
@@ -139,7 +143,7 @@ func (g *graph) split(a attention, n ops.View, qw, kw, vw int) (q, k, v ops.View
 		g.fail("tensor %q has %d rows, want at least %d", name, w.Rows, vAt+vw)
 		w.Rows = vAt + vw
 	}
-	b := g.optional(bias(name), w.Rows)
+	b := g.biasOf(name, w.Rows)
 	qkv := g.apply("attn_qkv", w, b, n)
 	q, k, v = qkv.Cols(0, qw), qkv.Cols(kAt, kw), qkv.Cols(vAt, vw)
 	if kAt < qw || vAt < kAt+kw { // they share columns, and what follows works in place
@@ -149,8 +153,8 @@ func (g *graph) split(a attention, n ops.View, qw, kw, vw int) (q, k, v ops.View
 		for _, part := range []struct {
 			name string
 			v    ops.View
-		}{{"attn_q.bias", q}, {"attn_k.bias", k}, {"attn_v.bias", v}} {
-			if b := g.optional(g.blk(part.name), part.v.Width); b != nil {
+		}{{"attn_q.weight", q}, {"attn_k.weight", k}, {"attn_v.weight", v}} {
+			if b := g.biasOf(g.blk(part.name), part.v.Width); b != nil {
 				g.Add(&ops.AddVec{W: b, In: part.v, Out: part.v})
 			}
 		}
@@ -219,7 +223,7 @@ func (g *graph) keep(a attention, k, v ops.View) int {
 func (g *graph) look(a attention, cache int, q ops.View) ops.View {
 	heads := g.heads[g.il]
 	out := g.Buffer("attn", heads*a.valueLen)
-	g.Add(&ops.Attention{Cache: cache, Heads: heads, Scale: g.scoreScale(a), Window: a.window,
+	g.Add(&ops.Attention{Cache: cache, Heads: heads, Scale: g.scoreScale(a), Window: a.window, Chunked: a.chunked,
 		Softcap: float32(a.softcap), ALiBi: float32(a.alibi),
 		Sinks: g.optional(g.blk("attn_sinks.weight"), heads), Q: q, Out: out})
 	return out
@@ -247,7 +251,7 @@ func (g *graph) scoreScale(a attention) float32 {
 	return float32(1 / math.Sqrt(float64(a.keyLen)))
 }
 
-// gateHeads multiplies the heads' outputs by the sigmoid of a projection of the
+// gateHeads multiplies the heads' outputs by the activation of a projection of the
 // input: one value per column, or one per head where the matrix has as many rows.
 func (g *graph) gateHeads(a attention, n, out ops.View) {
 	heads, rows := g.heads[g.il], out.Width
@@ -255,7 +259,7 @@ func (g *graph) gateHeads(a attention, n, out ops.View) {
 		rows = heads
 	}
 	gate := g.linear(a.gate, n, rows)
-	g.Add(&ops.Unary{Act: ops.Sigmoid, In: gate, Out: gate})
+	g.Add(&ops.Unary{Act: cmp.Or(a.gateAct, ops.Sigmoid), In: gate, Out: gate})
 	if rows == out.Width {
 		g.Add(&ops.Binary{Kind: ops.MulKind, A: out, B: gate, Out: out})
 		return

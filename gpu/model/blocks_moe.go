@@ -21,6 +21,7 @@ type moe struct {
 	before bool     // the weights multiply the experts' inputs, not their outputs
 	router ops.View // logits made elsewhere; Width 0: ffn_gate_inp times the input
 	suffix string   // of the stacks' names, "exps" when empty
+	share  int      // neighbouring experts that are one in the stacks, see ops.Route; 0 = 1
 }
 
 // mixture adds the chosen experts' outputs over the normalised input n, and the
@@ -45,7 +46,7 @@ func (g *graph) mixture(m moe, n ops.View) ops.View {
 
 // route chooses k experts by the router's logits.
 func (g *graph) route(m moe, k int, logits ops.View) *ops.Route {
-	r := &ops.Route{Kind: m.gating, Bias: g.choosingBias(), TopK: k, Groups: g.groups, GroupsUsed: g.groupsUsed,
+	r := &ops.Route{Kind: m.gating, Share: m.share, Bias: g.choosingBias(), TopK: k, Groups: g.groups, GroupsUsed: g.groupsUsed,
 		Norm: m.norm, Scale: float32(m.scale), In: logits,
 		IDs: g.Indices("experts", k), Weights: g.Buffer("expert_weights", k)}
 	g.Add(r)
@@ -73,7 +74,7 @@ func (g *graph) runExperts(m moe, r *ops.Route, n ops.View) ops.View {
 	}
 	down := "ffn_down_" + m.suffix
 	h := g.expertHidden(m, r.IDs, n)
-	y := g.expertLinear(down, r.IDs, h, h.Width/r.TopK, g.embd)
+	y := g.expertLinear(m, down, r.IDs, h, h.Width/r.TopK, g.embd)
 	if m.before {
 		out := y.Cols(0, g.embd)
 		for i := 1; i < r.TopK; i++ {
@@ -82,7 +83,7 @@ func (g *graph) runExperts(m moe, r *ops.Route, n ops.View) ops.View {
 		return out
 	}
 	out := g.Buffer("ffn_moe", g.embd)
-	g.Add(&ops.ExpertSum{IDs: r.IDs, Weights: r.Weights, PerExpert: g.optional(g.blk(down+".scale"), g.experts), In: y, Out: out})
+	g.Add(&ops.ExpertSum{IDs: r.IDs, Weights: r.Weights, PerExpert: g.optional(g.blk(down+".scale"), m.stack(g)), In: y, Out: out})
 	return out
 }
 
@@ -103,15 +104,15 @@ func (g *graph) expertHidden(m moe, ids, n ops.View) ops.View {
 		cols /= ids.Width
 	}
 	if fused := "ffn_gate_up_" + m.suffix; g.has(fused + ".weight") {
-		return g.fusedHidden(m, ids, g.expertLinear(fused, ids, n, cols, 2*m.ff))
+		return g.fusedHidden(m, ids, g.expertLinear(m, fused, ids, n, cols, 2*m.ff))
 	}
-	up := g.expertLinear("ffn_up_"+m.suffix, ids, n, cols, m.ff)
+	up := g.expertLinear(m, "ffn_up_"+m.suffix, ids, n, cols, m.ff)
 	out := g.Buffer("ffn_glu", up.Width)
 	if !g.has("ffn_gate_" + m.suffix + ".weight") {
 		g.Add(&ops.Unary{Act: m.act, In: up, Out: out})
 		return out
 	}
-	gate := g.expertLinear("ffn_gate_"+m.suffix, ids, n, cols, up.Width/ids.Width)
+	gate := g.expertLinear(m, "ffn_gate_"+m.suffix, ids, n, cols, up.Width/ids.Width)
 	g.Add(m.glu(gate, up, out))
 	return out
 }
@@ -129,6 +130,9 @@ func (g *graph) fusedHidden(m moe, ids, gateUp ops.View) ops.View {
 	}
 	return out
 }
+
+// stack is the number of matrices in a stack.
+func (m moe) stack(g *graph) int { return g.experts / max(m.share, 1) }
 
 func (m moe) glu(gate, up, out ops.View) *ops.GLU {
 	return &ops.GLU{Act: m.act, Limit: m.limit, Alpha: m.alpha, UpOffset: m.upOffset, Gate: gate, Up: up, Out: out}
@@ -154,15 +158,15 @@ func (g *graph) sharedExpert(m moe, n ops.View) ops.View {
 
 // expertLinear multiplies by the chosen experts' matrices of a stack; rows of 0 takes
 // what the file has.
-func (g *graph) expertLinear(name string, ids, in ops.View, cols, rows int) ops.View {
-	full := g.blk(name + ".weight")
-	w := g.weight(full, cols, rows, g.experts)
+func (g *graph) expertLinear(m moe, name string, ids, in ops.View, cols, rows int) ops.View {
+	full, n := g.blk(name+".weight"), m.stack(g)
+	w := g.weight(full, cols, rows, n)
 	if w == nil {
 		g.fail("tensor %q is missing or unusable", full)
-		w = &ops.Weight{Name: full, Cols: cols, Rows: max(rows, 1), Experts: g.experts}
+		w = &ops.Weight{Name: full, Cols: cols, Rows: max(rows, 1), Experts: n}
 	}
 	out := g.Buffer(name, w.Rows*ids.Width)
-	g.Add(&ops.ExpertMatMul{W: w, Bias: g.weight(bias(full), w.Rows, g.experts, 1), IDs: ids, In: in, Out: out})
+	g.Add(&ops.ExpertMatMul{W: w, Bias: g.weight(bias(full), w.Rows, n, 1), IDs: ids, In: in, Out: out})
 	return out
 }
 

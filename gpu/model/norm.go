@@ -40,11 +40,15 @@ func (g *graph) normed(name string, in ops.View) ops.View {
 }
 
 // normalize adds the family's kind of norm over groups of columns (0: the whole
-// view). A weight is optional, a bias counts for LayerNorm only.
+// view). Weight and bias are optional.
 func (g *graph) normalize(name string, w, b *ops.Weight, group int, in ops.View) ops.View {
 	if g.kind == rmsNorm {
 		g.given(g.eps, "attention.layer_norm_rms_epsilon")
-		return g.RMSNorm(name, w, g.eps, group, in)
+		out := g.RMSNorm(name, w, g.eps, group, in)
+		if b != nil {
+			g.Add(&ops.AddVec{W: b, In: out, Out: out}) // Phi-3.5-MoE
+		}
+		return out
 	}
 	g.given(g.layerEps, "attention.layer_norm_epsilon")
 	out := g.Buffer(name, in.Width)

@@ -9,7 +9,7 @@ import "ganglion/gpu/ops"
 func commandR(g *graph) error {
 	g.kind = layerNorm
 	a := attention{table: g.rope(ropeSpec{})}
-	return cohereLayers(g, g.keys.float("logit_scale", 0), func() attention { return a })
+	return cohereLayers(g, g.keys.float("logit_scale", 0), func() attention { return a }, g.siluFeedForward)
 }
 
 // cohere2 is Command R7B and A: three local layers with RoPE to one global without.
@@ -20,11 +20,14 @@ func cohere2(g *graph) error {
 	g.rotateAsFirst(period)
 	global := attention{table: -1}
 	local := g.sliding(global, g.rope(ropeSpec{factors: true}))
-	return cohereLayers(g, g.keys.need("logit_scale"), g.alternating(g.local, period, local, global))
+	return cohereLayers(g, g.keys.need("logit_scale"), g.alternating(g.local, period, local, global), g.siluFeedForward)
 }
 
-func cohereLayers(g *graph, logitScale float64, attn func() attention) error {
-	l := layer{attnNorm: "attn_norm", parallel: true, ff: func(n ops.View) ops.View { return g.feedForward(ops.SiLU, n) }}
+// siluFeedForward is the feed-forward network with SiLU.
+func (g *graph) siluFeedForward(n ops.View) ops.View { return g.feedForward(ops.SiLU, n) }
+
+func cohereLayers(g *graph, logitScale float64, attn func() attention, ff func(ops.View) ops.View) error {
+	l := layer{attnNorm: "attn_norm", parallel: true, ff: ff}
 	x := g.layers(g.embed(1), func() layer {
 		l.attn = attn()
 		return l

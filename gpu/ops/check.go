@@ -217,7 +217,10 @@ func (o *Route) check(p *Plan) error {
 		o.TopK > o.GroupsUsed*(o.In.Width/o.Groups)) {
 		return fmt.Errorf("%d groups, %d used, of %d experts, %d chosen", o.Groups, o.GroupsUsed, o.In.Width, o.TopK)
 	}
-	if o.Kind > RouteSqrtSoftplus {
+	if o.Share < 0 || o.Share > 1 && o.In.Width%o.Share != 0 {
+		return fmt.Errorf("%d experts do not divide into shares of %d", o.In.Width, o.Share)
+	}
+	if o.Kind > RouteRawSigmoid {
 		return fmt.Errorf("unknown kind %d", o.Kind)
 	}
 	return errors.Join(width("ids", o.IDs.Width, o.TopK), width("weights", o.Weights.Width, o.TopK),

@@ -188,18 +188,22 @@ const (
 	RouteSigmoid
 	RouteRaw // softmax over the chosen logits
 	RouteSqrtSoftplus
+	RouteRawSigmoid // sigmoid of the chosen logits
 )
 
 // Route chooses TopK experts per row and lists them from the largest probability to
 // the smallest, equals by ascending id. Bias is added for choosing and for the order
 // of the list only. Groups > 1 keeps the GroupsUsed groups with the best sum of their
 // best two. Norm divides by the sum (at least 6.103515625e-5); Scale multiplies
-// afterwards (0 = 1).
+// afterwards (0 = 1). With Share > 1 the list names members of a smaller stack, each of
+// which stands for Share neighbouring experts: it holds id / Share, and the weights are
+// the probabilities at these numbers (GroveMoE).
 type Route struct {
 	Kind               RouteKind
 	Bias               *Weight
 	TopK               int
 	Groups, GroupsUsed int
+	Share              int
 	Norm               bool
 	Scale              float32
 	In                 View // [experts] logits

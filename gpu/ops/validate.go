@@ -90,7 +90,7 @@ func (c *checker) op(op Op) error {
 			return fmt.Errorf("cache %d has no kvstore before", o.Cache)
 		}
 	case *Route:
-		c.experts[o.IDs.Buf] = max(c.experts[o.IDs.Buf], o.In.Width)
+		c.experts[o.IDs.Buf] = max(c.experts[o.IDs.Buf], o.In.Width/max(o.Share, 1))
 	case *ExpertMatMul:
 		return c.chosen(o.IDs, o.W.Experts)
 	case *LowRank:

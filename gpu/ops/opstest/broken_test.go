@@ -242,7 +242,17 @@ func TestFindsMistakes(t *testing.T) {
 		})}, "unary/3", "exact"},
 		"no normalisation": {broken{op: change(func(o *ops.Route) { o.Norm = false })}, "moe/softmax,norm", "values are wrong"},
 		"bias counts":      {broken{op: change(func(o *ops.Route) { o.Bias = nil })}, "moe/sigmoid,bias", "values are wrong"},
-		"no groups":        {broken{op: change(func(o *ops.Route) { o.Groups = 0 })}, "moe/sigmoid,groups", "values are wrong"},
+		"sigmoid at once": {broken{op: change(func(o *ops.Route) {
+			if o.Kind == ops.RouteRawSigmoid {
+				o.Kind = ops.RouteSigmoid
+			}
+		})}, "moe/rawsigmoid", "values are wrong"},
+		"first of a share": {broken{op: change(func(o *ops.Route) {
+			if o.Share > 1 {
+				o.Share = 4
+			}
+		})}, "moe/shares", "values are wrong"},
+		"no groups": {broken{op: change(func(o *ops.Route) { o.Groups = 0 })}, "moe/sigmoid,groups", "values are wrong"},
 		"one bit of a weight": {broken{plan: func(p *ops.Plan) {
 			for i, w := range p.Weights {
 				copied := *w

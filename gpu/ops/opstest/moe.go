@@ -20,6 +20,7 @@ type moeShape struct {
 	two     bool // a second matrix with an input per expert
 	typ     tensor.Type
 	ties    bool // router logits take few values
+	far     bool // router logits are so large that their sigmoids are 1
 }
 
 func moeCases() []testCase {
@@ -31,6 +32,8 @@ func moeCases() []testCase {
 		{name: "sigmoid,groups", experts: 32, route: ops.Route{Kind: ops.RouteSigmoid, TopK: 5, Groups: 8, GroupsUsed: 3, Norm: true}, bias: true},
 		{name: "raw,expertbias", experts: 8, route: ops.Route{Kind: ops.RouteRaw, TopK: 3}, ownBias: true, two: true},
 		{name: "sqrtsoftplus", experts: 9, route: ops.Route{Kind: ops.RouteSqrtSoftplus, TopK: 3, Norm: true}, scaled: true},
+		{name: "rawsigmoid", experts: 8, route: ops.Route{Kind: ops.RouteRawSigmoid, TopK: 3}, far: true},
+		{name: "shares", experts: 12, route: ops.Route{TopK: 4, Share: 3, Norm: true}, two: true},
 		{name: "all", experts: 3, route: ops.Route{TopK: 3}, scaled: true, ownBias: true},
 		{name: "one", experts: 1, route: ops.Route{TopK: 1}},
 		{name: "ties", experts: 20, route: ops.Route{Kind: ops.RouteSigmoid, TopK: 4}, ties: true},
@@ -54,22 +57,25 @@ func (m moeShape) testCase() testCase {
 	if !m.two {
 		hidden = out
 	}
-	w := experts{first: quantised(r, m.typ, in, hidden, m.experts)}
+	w := experts{first: quantised(r, m.typ, in, hidden, m.stack())}
 	if m.two {
-		w.second = quantised(r, m.typ, hidden, out, m.experts)
+		w.second = quantised(r, m.typ, hidden, out, m.stack())
 	}
 	if m.bias {
 		w.bias = normal(r, "bias", m.experts, 1, 1)
 	}
 	if m.ownBias {
-		w.firstBias = normal(r, "firstbias", hidden, m.experts, 1)
+		w.firstBias = normal(r, "firstbias", hidden, m.stack(), 1)
 	}
 	if m.scaled {
-		w.scale = normal(r, "scale", m.experts, 1, 1)
+		w.scale = normal(r, "scale", m.stack(), 1, 1)
 	}
 	logits := input{width: m.experts, draw: uniform(-3, 3)}
 	if m.ties {
 		logits.draw = few
+	}
+	if m.far {
+		logits.draw = uniform(20, 60)
 	}
 	tol := matMulTolerance(in + hidden)
 	tol.exact += 2 * functionRoundings * unit
@@ -89,6 +95,9 @@ func (m moeShape) testCase() testCase {
 		},
 	}
 }
+
+// stack is the number of matrices in a stack.
+func (m moeShape) stack() int { return m.experts / max(m.route.Share, 1) }
 
 // experts are the weights of a case.
 type experts struct {
@@ -140,11 +149,17 @@ func (m moeShape) choose(logits, bias []float64) (ids []int, weights []float64) 
 		}
 	}
 	ids = m.best(score)
-	for _, id := range ids {
-		weights = append(weights, p[id])
+	for k, id := range ids {
+		ids[k] = id / max(m.route.Share, 1)
+		weights = append(weights, p[ids[k]])
 	}
-	if m.route.Kind == ops.RouteRaw {
+	switch m.route.Kind {
+	case ops.RouteRaw:
 		weights = softmax(weights)
+	case ops.RouteRawSigmoid:
+		for k, x := range weights {
+			weights[k] = 1 / (1 + math.Exp(-x))
+		}
 	}
 	if m.route.Norm {
 		sum := 0.0
@@ -174,7 +189,7 @@ func (m moeShape) probabilities(logits []float64) []float64 {
 			p[e] = 1 / (1 + math.Exp(-x))
 		case ops.RouteSqrtSoftplus:
 			p[e] = math.Sqrt(math.Log1p(math.Exp(x)))
-		case ops.RouteRaw:
+		case ops.RouteRaw, ops.RouteRawSigmoid:
 			p[e] = x
 		}
 	}
@@ -231,7 +246,7 @@ func (m moeShape) best(score []float64) []int {
 
 // addExpert adds weight·expert(x).
 func (m moeShape) addExpert(v wideExperts, id int, weight float64, x []float64, e expected) {
-	rows := len(v.first.values) / v.first.cols / m.experts
+	rows := len(v.first.values) / v.first.cols / m.stack()
 	y, mag, rough := multiply(v.first, id*rows, rows, x)
 	for i := range y {
 		if v.firstBias != nil {
@@ -240,7 +255,7 @@ func (m moeShape) addExpert(v wideExperts, id int, weight float64, x []float64, 
 		}
 	}
 	if v.second.values != nil {
-		rows = len(v.second.values) / v.second.cols / m.experts
+		rows = len(v.second.values) / v.second.cols / m.stack()
 		y, mag, rough = multiplyRough(v.second, id*rows, rows, y, mag, rough)
 	}
 	if v.scale != nil {

@@ -26,6 +26,7 @@ func (p *Program) route(o *ops.Route) {
 		}
 		ids, weights := p.ids(o.IDs, r), p.row(o.Weights, r)
 		for k, e := range descending(score)[:o.TopK] {
+			e /= max(o.Share, 1)
 			ids[k], weights[k] = int32(e), prob[e]
 		}
 		weigh(o, weights)
@@ -33,7 +34,7 @@ func (p *Program) route(o *ops.Route) {
 }
 
 // probabilities turns router logits into the probability of each expert; with
-// RouteRaw they stay logits.
+// RouteRaw and RouteRawSigmoid they stay logits.
 func probabilities(kind ops.RouteKind, logits []float32) []float32 {
 	p := slices.Clone(logits)
 	for e, x := range p {
@@ -97,6 +98,11 @@ func dropGroups(score []float32, groups, used int) {
 func weigh(o *ops.Route, weights []float32) {
 	if o.Kind == ops.RouteRaw {
 		softmax(weights)
+	}
+	if o.Kind == ops.RouteRawSigmoid {
+		for k, x := range weights {
+			weights[k] = ops.SigmoidF(x)
+		}
 	}
 	if o.Norm {
 		sum := float32(0)

@@ -1,0 +1,120 @@
+package model
+
+import (
+	"math"
+
+	"ganglion/gpu/ops"
+)
+
+// Families of experts that mix local and global layers.
+
+// afmoe is Arcee's Trinity: embeddings × √n_embd, norms before and behind both
+// branches, a gate on the heads' outputs, three local layers to one global; every fourth
+// layer is not rotated.
+func afmoe(g *graph) error {
+	const period = 4
+	far := halves(g)
+	far.qkNorm, far.gate = qkRequired, "attn_gate"
+	near := g.sliding(far, g.rope(ropeSpec{base: g.localBase(g.ropeBase)}))
+	attn := g.alternating(g.local, period, near, far)
+	l := preNorm(far, func(n ops.View) ops.View {
+		m := g.listed(ops.RouteSigmoid)
+		m.shared = g.expertFF[g.il] * g.sharedCount
+		return g.sparse(m, n)
+	})
+	sandwich(g, &l)
+	g.head(g.layers(g.embed(float32(math.Sqrt(float64(g.embd)))), func() layer {
+		l.attn = attn()
+		if (g.il+1)%period == 0 {
+			l.attn.table = -1
+		}
+		return l
+	}))
+	return nil
+}
+
+// laguna is Laguna: one global layer to three local ones with another rotation and
+// number of heads, a softplus gate on the heads' outputs, by head or by column.
+func laguna(g *graph) error {
+	const period = 4
+	if !g.keys.has("leading_dense_block_count") {
+		g.fail("key %q is missing", g.key("leading_dense_block_count"))
+	}
+	if !g.keys.has("expert_shared_count") {
+		g.sharedCount = 1
+	}
+	far := halves(g)
+	far.qkNorm, far.gate, far.gateAct = qkRequired, "attn_gate", ops.Softplus
+	near := g.sliding(far, g.rope(ropeSpec{dim: g.ropeDimSWA, base: g.localBase(g.ropeBase), unstretched: true}))
+	attn := g.alternating(g.localAfterGlobal, period, near, far)
+	g.head(g.decode(g.embed(1), attn, func(n ops.View) ops.View {
+		m := g.listed(ops.RouteSigmoid)
+		m.shared = g.sharedOr(g.expertFF[g.il] * g.sharedCount)
+		return g.sparse(m, n)
+	}))
+	return nil
+}
+
+// mimo2 is MiMo-V2: local and global layers by the file's pattern with head widths and
+// rotations of their own, sinks by presence, experts where a layer has a router. Of the
+// biases that files have for q, k and v the reference uses none.
+func mimo2(g *graph) error {
+	g.needWindow()
+	if g.pattern == nil {
+		g.fail("key %q is missing", g.key("attention.sliding_window_pattern"))
+	}
+	g.unbiased = []string{"attn_q", "attn_k", "attn_v", "attn_qkv", "attn_output"}
+	far := halves(g)
+	far.outScale = g.keys.float("attention.value_scale", 0)
+	near := g.sliding(far, g.rope(ropeSpec{base: g.localBase(10000), unscaled: true}))
+	attn := g.alternating(g.local, 0, near, far)
+	g.head(g.decode(g.embed(1), attn, func(n ops.View) ops.View {
+		if !g.has("ffn_gate_inp.weight") {
+			return g.glu(ops.SiLU, g.width(), n)
+		}
+		return g.mixture(moe{act: ops.SiLU, gating: ops.RouteSigmoid, norm: true}, n)
+	}))
+	return nil
+}
+
+// cohere2MoE is Cohere's Command with experts: one norm for both branches, which is
+// RMSNorm where the file gives its epsilon; one global layer to three local ones,
+// rotation on these and on the leading dense layers; the experts and the shared expert
+// count half.
+func cohere2MoE(g *graph) error {
+	const period = 4
+	if g.eps == 0 {
+		g.kind = layerNorm
+	}
+	g.needWindow()
+	if !g.keys.has("leading_dense_block_count") {
+		g.fail("key %q is missing", g.key("leading_dense_block_count"))
+	}
+	table := g.rope(ropeSpec{factors: true})
+	far := attention{table: -1}
+	attn := g.alternating(g.localAfterGlobal, period, g.sliding(far, table), far)
+	rotated := func() attention {
+		a := attn()
+		if g.il < g.denseLead {
+			a.table = table
+		}
+		return a
+	}
+	return cohereLayers(g, g.keys.need("logit_scale"), rotated, g.cohereExperts)
+}
+
+func (g *graph) cohereExperts(n ops.View) ops.View {
+	m := g.listed(ops.RouteSigmoid)
+	m.ff = g.expertFF[g.il]
+	if m.ff == 0 {
+		m.ff = g.width()
+	}
+	if g.sharedCount > 0 {
+		m.shared = g.sharedOr(m.ff * g.sharedCount)
+	}
+	y := g.sparse(m, n)
+	if g.il >= g.denseLead && m.shared > 0 {
+		g.scaled(0.5, y)
+	}
+	return y
+}
