@@ -185,6 +185,16 @@ func (g *graph) sparse(m moe, n ops.View) ops.View {
 	return g.mixture(m, n)
 }
 
+// routed is a mixture of experts where the layer has a router, else the plain network. A
+// layer may have both networks and uses the mixture.
+func (g *graph) routed(m moe, n ops.View) ops.View {
+	if !g.has("ffn_gate_inp.weight") {
+		return g.glu(m.act, g.width(), n)
+	}
+	g.spare("ffn_gate.weight", "ffn_up.weight", "ffn_down.weight")
+	return g.mixture(m, n)
+}
+
 // experts is the pre-norm decoder with a mixture in every layer but the leading dense
 // ones; mix says which, layer by layer.
 func experts(g *graph, a attention, mix func() moe) error {

@@ -7,13 +7,9 @@ import "ganglion/gpu/ops"
 func hyV3(g *graph) error {
 	a := attention{table: g.rope(ropeSpec{factors: true}), neox: true}
 	ff := func(n ops.View) ops.View {
-		if !g.has("ffn_gate_inp.weight") {
-			return g.glu(ops.SiLU, g.width(), n)
-		}
-		g.spare("ffn_gate.weight", "ffn_up.weight", "ffn_down.weight") // a layer may have both networks, and uses this one
 		m := g.listed(ops.RouteSigmoid)
 		m.shared = g.sharedOr(g.expertFF[g.il])
-		return g.mixture(m, n)
+		return g.routed(m, n)
 	}
 	g.head(g.decode(g.embed(1), func() attention { return a }, ff))
 	return nil

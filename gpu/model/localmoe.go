@@ -69,10 +69,7 @@ func mimo2(g *graph) error {
 	near := g.sliding(far, g.rope(ropeSpec{base: g.localBase(10000), unscaled: true}))
 	attn := g.alternating(g.local, 0, near, far)
 	g.head(g.decode(g.embed(1), attn, func(n ops.View) ops.View {
-		if !g.has("ffn_gate_inp.weight") {
-			return g.glu(ops.SiLU, g.width(), n)
-		}
-		return g.mixture(moe{act: ops.SiLU, gating: ops.RouteSigmoid, norm: true}, n)
+		return g.routed(moe{act: ops.SiLU, gating: ops.RouteSigmoid, norm: true}, n)
 	}))
 	return nil
 }
