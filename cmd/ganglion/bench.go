@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ganglion/appliance"
 	"ganglion/gpu/engine"
 	"ganglion/gpu/ops"
 )
@@ -27,6 +29,8 @@ type benchResult struct {
 	Prefill     float64 `json:"prefill_tokens_per_second"`
 	Decode      float64 `json:"decode_tokens_per_second"`
 	DecodeBatch float64 `json:"batch_decode_tokens_per_second,omitempty"`
+
+	Guessing *guessResult `json:"guessing,omitempty"` // nil with --speculate off
 }
 
 func newBench(e *env, s *settings) *cobra.Command {
@@ -45,7 +49,8 @@ func newBench(e *env, s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer m.Close()
+			closing := m.Close
+			defer func() { closing() }()
 			info := m.Info()
 			r := benchResult{Model: info.Name, Backend: info.Backend, Device: info.Device, Numerics: info.Numerics, Threads: info.Threads,
 				LoadMS: float64(time.Since(start).Microseconds()) / 1000, Prompt: prompt, Generated: generate, Sequences: sequences}
@@ -55,6 +60,21 @@ func newBench(e *env, s *settings) *cobra.Command {
 			if err := measure(cmd.Context().Err, m.Engine, &r, repeat); err != nil {
 				return err
 			}
+			if source := s.Speculation(); source != appliance.SpeculateOff {
+				joined, err := s.withDraft(cmd.Context(), m.model(), m.backend, sequences)
+				if err != nil {
+					return err
+				}
+				service, err := appliance.NewService(s.service(nil, e.logger()))
+				if err != nil {
+					return usage(err)
+				}
+				closing = func() error { return service.Close(context.WithoutCancel(cmd.Context())) }
+				service.Use(joined)
+				if r.Guessing, err = measureGuesses(cmd.Context(), service, joined, source, generate, repeat); err != nil {
+					return err
+				}
+			}
 			if asJSON {
 				return e.json(r)
 			}
@@ -63,9 +83,14 @@ func newBench(e *env, s *settings) *cobra.Command {
 			if sequences > 1 {
 				fmt.Fprintf(e.stdout, "batch     %8.1f tokens/s (sum of %d sequences)\n", r.DecodeBatch, sequences)
 			}
+			if g := r.Guessing; g != nil {
+				g.Repetitive.print(e.stdout, "guessed", "a repetitive text, "+string(g.Source))
+				g.Other.print(e.stdout, "", "another text")
+			}
 			return nil
 		},
 	}
+	s.guessFlags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().IntVarP(&prompt, "prompt", "p", 512, "prompt tokens to prefill")
 	c.Flags().IntVarP(&generate, "generate", "n", 128, "tokens to decode")
