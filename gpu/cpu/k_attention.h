@@ -122,6 +122,14 @@ UNROLL
     }
 }
 
+// a_round rounds queries and probabilities as a cache of halves rounds what they meet.
+INLINE v8f a_round(const int half, v8f v) {
+    if (!half) return v;
+    uint16_t h[8];
+    vtohalf(h, v);
+    return vhalf(h);
+}
+
 // a_task is one chunk of positions [lo, hi) for nq heads of one row.
 typedef struct {
     const gl_op *op;
@@ -134,9 +142,9 @@ typedef struct {
     float *scores; // [4][GL_CHUNK]
 } a_task;
 
-// a_softmax turns the dot products of one head into e and gives the maximum and the
-// sum. The sum's lanes are anchored at the chunk's start: lead zeros stand before lo.
-INLINE void a_softmax(const a_task *t, int a, float *s, float *part, int width) {
+// a_softmax turns the dot products of one head into the probabilities within the chunk
+// and gives the maximum and the sum of the exponentials. The sum's lanes are anchored at the chunk's start: lead zeros stand before lo.
+INLINE void a_softmax(const int half, const a_task *t, int a, float *s, float *part, int width) {
     const int n = t->hi - t->lo, lead = t->lo % 16;
     const float scale = t->op->f[0], cap = t->op->f[1];
     float m = -__builtin_inff();
@@ -155,13 +163,15 @@ INLINE void a_softmax(const a_task *t, int a, float *s, float *part, int width) 
     memcpy(lanes + lead, s, (size_t)n * 4);
     part[width] = m;
     part[width + 1] = nsum(lanes, lead + n);
+    const v8f r = vset(recip1(part[width + 1]));
+    for (int j = 0; j < n; j += 8) vputn(s + j, a_round(half, vgetn(s + j, n - j) * r), n - j);
 }
 
 INLINE void a_chunk(const int half, const int exact, const int nq, const a_task *t) {
     const int n = t->hi - t->lo, kd = t->op->i[1], vd = t->op->i[2];
     a_scores(half, exact, nq, 4 / nq, t->q, kd, &t->k, n, kd, t->scores);
 UNROLL
-    for (int a = 0; a < nq; a++) a_softmax(t, a, t->scores + a * GL_CHUNK, t->part + a * t->ps, vd);
+    for (int a = 0; a < nq; a++) a_softmax(half, t, a, t->scores + a * GL_CHUNK, t->part + a * t->ps, vd);
     int d = 0;
     for (; d + 64 / nq <= vd; d += 64 / nq) a_values(half, exact, nq, 8 / nq, t->scores, &t->v, n, d, t->part, t->ps);
     for (; d + 8 <= vd; d += 8) a_values(half, exact, nq, 1, t->scores, &t->v, n, d, t->part, t->ps);
@@ -187,7 +197,8 @@ static void a_combine(const float *sink, int width, const float *part, int64_t s
     for (int c = 0; c < chunks; c++) {
         const float *a = part + c * step;
         float w = exp1(a[width] - m);
-        sum = sum + a[width + 1] * w;
+        w = a[width + 1] * w;
+        sum = sum + w;
         for (int d = 0; d < width; d += 8)
             vputn(out + d, vgetn(out + d, width - d) + vgetn(a + d, width - d) * vset(w), width - d);
     }
@@ -207,15 +218,7 @@ INLINE int a_oldest(const gl_op *op, int pos) {
 // a_rounded copies n columns of queries as they meet the keys: rounded to half where
 // those are.
 static void a_rounded(const int half, const float *q, int n, float *out) {
-    for (int i = 0; i < n; i += 8) {
-        v8f v = vgetn(q + i, n - i);
-        if (half) {
-            uint16_t h[8];
-            vtohalf(h, v);
-            v = vhalf(h);
-        }
-        vputn(out + i, v, n - i);
-    }
+    for (int i = 0; i < n; i += 8) vputn(out + i, a_round(half, vgetn(q + i, n - i)), n - i);
 }
 
 // a_groups cuts n heads into groups of most (4, 2 or 1) with smaller ones at the end;

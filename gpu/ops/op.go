@@ -165,8 +165,8 @@ type KVStore struct {
 }
 
 // Attention is softmax(Scale·q·kᵀ)·v over the row's own sequence, positions
-// (Pos−Window, Pos]. Query head h reads KV head h / (Heads/KVHeads). Queries are
-// rounded as a cache of halves rounds the keys.
+// (Pos−Window, Pos]. Query head h reads KV head h / (Heads/KVHeads). Over a
+// cache of halves queries and probabilities are halves, too.
 type Attention struct {
 	Cache   int
 	Heads   int

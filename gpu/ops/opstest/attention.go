@@ -89,8 +89,11 @@ func attentionCase(a attentionShape) testCase {
 		oracle: func(s sequence) []expected {
 			queries, keys, values := stored(s.in[0], s.kv), stored(s.in[1], s.kv), stored(s.in[2], s.kv)
 			return each(s, a.heads*a.valueDim, func(pos int, e expected) expected {
+				if s.kv == ops.KVF16 {
+					e.fastMag = make([]float64, len(e.mag))
+				}
 				for h := range a.heads {
-					a.attend(h, pos, queries[pos], keys, values, float64(scale), wide(sinks), e)
+					a.attend(h, pos, queries[pos], keys, values, float64(scale), wide(sinks), s.kv, e)
 				}
 				return e
 			})
@@ -114,7 +117,7 @@ func stored(x [][]float64, kv ops.KVType) [][]float64 {
 
 // attend is softmax(q·kᵀ·scale)·v of one head, with the whole row of probabilities at
 // once.
-func (a attentionShape) attend(head, pos int, q []float64, keys, values [][]float64, scale float64, sinks []float64, e expected) {
+func (a attentionShape) attend(head, pos int, q []float64, keys, values [][]float64, scale float64, sinks []float64, kv ops.KVType, e expected) {
 	q = q[head*a.keyDim : (head+1)*a.keyDim]
 	kvHead := head * a.kvHeads / a.heads
 	from := 0
@@ -156,6 +159,11 @@ func (a attentionShape) attend(head, pos int, q []float64, keys, values [][]floa
 			v := p * values[from+i][kvHead*a.valueDim+d]
 			e.want[head*a.valueDim+d] += v
 			e.mag[head*a.valueDim+d] += math.Abs(v) * steepness
+			if kv == ops.KVF16 {
+				// Probabilities are halves, rounded one by one from float32.
+				e.fastMag[head*a.valueDim+d] += math.Abs(v) * steepness
+				e.mag[head*a.valueDim+d] += math.Abs(v) * half / attentionTolerance(a.keyDim).exact
+			}
 		}
 	}
 }

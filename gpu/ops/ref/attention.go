@@ -2,6 +2,7 @@ package ref
 
 import (
 	"math"
+	"slices"
 
 	"ganglion/gpu/ops"
 	"ganglion/gpu/tensor"
@@ -46,7 +47,7 @@ func (p *Program) attendSequence(o *ops.Attention, from, to int) {
 	}
 	kvHeads := p.plan.Caches[o.Cache].KVHeads
 	h := headAttention{
-		op: o, first: first,
+		op: o, first: first, half: p.rt.opts.KV == ops.KVF16,
 		keys: p.keys, keyWidth: c.keys.width, keyDim: c.keys.width / kvHeads,
 		values: p.values, valueWidth: c.values.width, valueDim: c.values.width / kvHeads,
 	}
@@ -64,23 +65,12 @@ func (p *Program) attendSequence(o *ops.Attention, from, to int) {
 			if slopes != nil {
 				h.slope = slopes[head]
 			}
-			q := p.rounded(p.row(o.Q, row)[head*h.keyDim : (head+1)*h.keyDim])
+			q := slices.Clone(p.row(o.Q, row)[head*h.keyDim : (head+1)*h.keyDim])
+			h.round(q)
 			out := p.row(o.Out, row)[head*h.valueDim : (head+1)*h.valueDim]
 			h.attend(q, out, p.posOf(o.Q, row))
 		}
 	})
-}
-
-// rounded is a query as it meets the keys of the cache: rounded to half where those are.
-func (p *Program) rounded(q []float32) []float32 {
-	if p.rt.opts.KV != ops.KVF16 {
-		return q
-	}
-	out := make([]float32, len(q))
-	for i, x := range q {
-		out[i] = tensor.F16ToF32(tensor.F32ToF16(x))
-	}
-	return out
 }
 
 // headAttention is what one query head needs to attend.
@@ -90,13 +80,17 @@ type headAttention struct {
 	slope  float32 // ALiBi, 0 = none
 	sink   float32 // −∞ = none
 
+	half bool // the cache holds halves
+
 	first                int       // position of row 0 of keys and values
 	keys, values         []float32 // [positions, width]
 	keyWidth, valueWidth int
 	keyDim, valueDim     int
 }
 
-// chunk is the partial result of one chunk of positions.
+// chunk is the partial result of one chunk of positions: the largest score, the sum of
+// the exponentials relative to it, and the values averaged by the probabilities within
+// the chunk.
 type chunk struct {
 	max, sum float32
 	acc      []float32 // [valueDim]
@@ -117,8 +111,8 @@ func (h *headAttention) attend(q, out []float32, pos int) {
 	sum := float32(0)
 	clear(out)
 	for _, c := range chunks {
-		w := ops.Exp(c.max - m)
-		sum += float32(c.sum * w)
+		w := float32(c.sum * ops.Exp(c.max-m))
+		sum += w
 		for d := range out {
 			out[d] += float32(c.acc[d] * w)
 		}
@@ -145,13 +139,30 @@ func (h *headAttention) chunk(q []float32, from, to, pos int) chunk {
 	for j := from; j < to; j++ {
 		e := ops.Exp(scores[j-from] - c.max)
 		lanes[j%ops.Lanes] += e
-		v := h.values[(j-h.first)*h.valueWidth+h.kvHead*h.valueDim:]
-		for d := range c.acc {
-			c.acc[d] += float32(e * v[d])
-		}
+		scores[j-from] = e
 	}
 	c.sum = ops.FoldLanes(&lanes)
+	r := ops.Recip(c.sum)
+	for j := range scores {
+		scores[j] *= r
+	}
+	h.round(scores)
+	for j := from; j < to; j++ {
+		v := h.values[(j-h.first)*h.valueWidth+h.kvHead*h.valueDim:]
+		for d := range c.acc {
+			c.acc[d] += float32(scores[j-from] * v[d])
+		}
+	}
 	return c
+}
+
+// round rounds queries and probabilities as the cache rounds what they meet there.
+func (h *headAttention) round(x []float32) {
+	for i := range x {
+		if h.half {
+			x[i] = tensor.F16ToF32(tensor.F32ToF16(x[i]))
+		}
+	}
 }
 
 // score is q·k_j·scale with softcap and ALiBi.
