@@ -58,7 +58,8 @@ const (
 func (g *graph) attend(a attention, n ops.View) ops.View {
 	heads, kvHeads := g.heads[g.il], g.kvHeads[g.il]
 	if heads < 1 || kvHeads < 1 {
-		g.fail("layer %d has %d heads and %d KV heads", g.il, heads, kvHeads)
+		g.fail("keys %q and %q: layer %d has %d heads and %d KV heads", g.key("attention.head_count"),
+			g.key("attention.head_count_kv"), g.il, heads, kvHeads)
 		return n
 	}
 	a = g.sized(a)

@@ -26,7 +26,7 @@ func gemma2(g *graph) error {
 	g.rotateAsFirst(period)
 	g.finalSoftcap = g.keys.float("final_logit_softcapping", 30)
 	global := attention{table: g.rope(ropeSpec{}), neox: true, early: true,
-		softcap: g.keys.float("attn_logit_softcapping", 50), scale: g.wideScale(46)}
+		softcap: g.keys.positive("attn_logit_softcapping", 50), scale: g.wideScale(46)}
 	local := g.sliding(global, g.rope(ropeSpec{base: g.localBase(g.ropeBase)}))
 	return gemmaLayers(g, global, local, period)
 }

@@ -23,7 +23,11 @@ func groveMoE(g *graph) error {
 		m.router = g.linear("ffn_gate_inp", n, g.experts)
 		y := g.mixture(m, n)
 		m.share, m.suffix, m.ff = share, "chexps", width
-		r := g.route(m, min(g.expertsUsed[g.il], m.stack(g)), m.router)
+		k := min(g.expertsUsed[g.il], m.stack(g))
+		if k < 1 {
+			return y // the mixture has named the fault
+		}
+		r := g.route(m, k, m.router)
 		return g.Sum("ffn_out", y, g.scaled(scale, g.runExperts(m, r, y)))
 	}
 	g.head(g.decode(g.embed(1), func() attention { return a }, ff))

@@ -51,6 +51,9 @@ type scaling struct {
 // 2³² layers; the deepest models published have fewer than 200.
 const maxBlocks = 1024
 
+// maxHead bounds the width of a head; the widest published are 576.
+const maxHead = 1 << 16
+
 // maxFeedForward bounds feed_forward_length in the same way: every layer's
 // activations are checked column by column. The largest published is 53,248.
 const maxFeedForward = 1 << 18
@@ -94,6 +97,15 @@ func (r *reader) need(key string) float64 {
 		r.fail("key %q is missing or not a number", r.arch+"."+key)
 	}
 	return r.float(key, 0)
+}
+
+// positive reads a number that must not be negative.
+func (r *reader) positive(key string, def float64) float64 {
+	v := r.float(key, def)
+	if v < 0 {
+		r.fail("key %q: %v is negative", r.arch+"."+key, v)
+	}
+	return v
 }
 
 // flag reads a boolean.
@@ -191,7 +203,8 @@ func readParams(f Source, arch string, o Options) (*params, error) {
 		p.runCtx = p.context
 	}
 	if r.err == nil && (p.blocks < 1 || p.embd < 1 || p.context < 1) {
-		r.fail("%d layers, embedding length %d, context length %d", p.blocks, p.embd, p.context)
+		r.fail("keys %q, %q and %q: %d layers, embedding length %d, context length %d", arch+".block_count",
+			arch+".embedding_length", arch+".context_length", p.blocks, p.embd, p.context)
 	}
 	if r.err != nil {
 		return nil, r.err
@@ -200,7 +213,7 @@ func readParams(f Source, arch string, o Options) (*params, error) {
 	p.ff = r.perLayer("feed_forward_length", p.blocks, 0)
 	for il, n := range p.ff {
 		if n > maxFeedForward {
-			r.fail("feed_forward_length of layer %d: %d is more than %d", il, n, maxFeedForward)
+			r.fail("key %q: %d in layer %d is more than %d", arch+".feed_forward_length", n, il, maxFeedForward)
 		}
 	}
 	p.expertParams = readExperts(r, p.blocks)
@@ -220,7 +233,8 @@ func readAttention(r *reader, p *params) {
 	head := 0
 	for il, h := range p.heads {
 		if h < 0 || p.kvHeads[il] < 0 || (p.kvHeads[il] > 0 && h%p.kvHeads[il] != 0) {
-			r.fail("layer %d: %d heads do not divide over %d KV heads", il, h, p.kvHeads[il])
+			r.fail("keys %q and %q: %d heads of layer %d do not divide over %d KV heads", p.arch+".attention.head_count",
+				p.arch+".attention.head_count_kv", h, il, p.kvHeads[il])
 		}
 		if head == 0 && h > 0 {
 			head = h
@@ -234,6 +248,16 @@ func readAttention(r *reader, p *params) {
 	p.valueLen = r.dim("attention.value_length", def)
 	p.keyLenSWA = r.dim("attention.key_length_swa", p.keyLen)
 	p.valueLenSWA = r.dim("attention.value_length_swa", p.valueLen)
+	for _, w := range []struct {
+		key string
+		n   int
+	}{
+		{"key_length", p.keyLen}, {"value_length", p.valueLen}, {"key_length_swa", p.keyLenSWA}, {"value_length_swa", p.valueLenSWA},
+	} {
+		if head > 0 && (w.n < 1 || w.n > maxHead) {
+			r.fail("key %q: heads %d wide", p.arch+".attention."+w.key, w.n)
+		}
+	}
 	p.attnScale = r.float("attention.scale", 0)
 	p.eps = r.epsilon("attention.layer_norm_rms_epsilon")
 	p.layerEps = r.epsilon("attention.layer_norm_epsilon")
@@ -251,13 +275,13 @@ func readRoPE(r *reader, p *params) {
 	p.ropeBase = r.float("rope.freq_base", 10000)
 	p.ropeBaseSWA = r.float("rope.freq_base_swa", 0)
 	if p.ropeDim > p.keyLen || p.ropeDim%2 != 0 {
-		r.fail("rope.dimension_count %d does not fit heads %d wide", p.ropeDim, p.keyLen)
+		r.fail("key %q: %d columns of heads %d wide", p.arch+".rope.dimension_count", p.ropeDim, p.keyLen)
 	}
 	if p.ropeDimSWA > p.keyLenSWA || p.ropeDimSWA%2 != 0 {
-		r.fail("rope.dimension_count_swa %d does not fit heads %d wide", p.ropeDimSWA, p.keyLenSWA)
+		r.fail("key %q: %d columns of heads %d wide", p.arch+".rope.dimension_count_swa", p.ropeDimSWA, p.keyLenSWA)
 	}
 	if !(p.ropeBase > 0) {
-		r.fail("rope.freq_base %v is not positive", p.ropeBase)
+		r.fail("key %q: %v is not positive", p.arch+".rope.freq_base", p.ropeBase)
 	}
 	s := &p.scaling
 	s.kind = "linear"
@@ -273,13 +297,35 @@ func readRoPE(r *reader, p *params) {
 	s.betaFast = r.float("rope.scaling.yarn_beta_fast", 32)
 	s.betaSlow = r.float("rope.scaling.yarn_beta_slow", 1)
 	s.logMul = r.float("rope.scaling.yarn_log_multiplier", 0)
+	if s.kind == "yarn" {
+		checkYaRN(r, p)
+	}
 	switch s.kind {
 	case "none", "linear", "yarn", "longrope":
 	default:
-		r.fail("rope.scaling.type %q is not known (none, linear, yarn, longrope)", s.kind)
+		r.fail("key %q: %q is not known (none, linear, yarn, longrope)", p.arch+".rope.scaling.type", s.kind)
 	}
 	if !(s.factor > 0) {
-		r.fail("rope.scaling.factor %v is not positive", s.factor)
+		r.fail("key %q: %v is not positive", p.arch+".rope.scaling.factor", s.factor)
+	}
+}
+
+// checkYaRN checks what a table of YaRN divides by or takes the logarithm of.
+func checkYaRN(r *reader, p *params) {
+	s := p.scaling
+	for _, k := range []struct {
+		key string
+		ok  bool
+		v   float64
+	}{
+		{"rope.scaling.original_context_length", s.origContext > 0, float64(s.origContext)},
+		{"rope.scaling.yarn_beta_fast", s.betaFast > 0, s.betaFast},
+		{"rope.scaling.yarn_beta_slow", s.betaSlow > 0, s.betaSlow},
+		{"rope.freq_base", p.ropeBase != 1, p.ropeBase},
+	} {
+		if !k.ok {
+			r.fail("key %q: %v has no meaning for YaRN", p.arch+"."+k.key, k.v)
+		}
 	}
 }
 

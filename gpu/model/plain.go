@@ -99,7 +99,7 @@ func alibi(_ *graph, l *layer) { l.attn.alibi = 8 }
 // maxBias takes the largest bias by distance and the clamp from the file (MPT).
 func maxBias(g *graph, l *layer) {
 	clamped(g, l)
-	l.attn.alibi = g.keys.float("attention.max_alibi_bias", 0)
+	l.attn.alibi = g.keys.positive("attention.max_alibi_bias", 0)
 }
 
 // jaisScores scales by 1/d instead of 1/√d.

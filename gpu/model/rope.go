@@ -80,6 +80,9 @@ func (g *graph) mrope() bool { return g.ropeSections[0] > 0 && g.ropeSections[1]
 func (g *graph) stretch(t *ops.RoPETable, unscaled bool) {
 	s := g.scaling
 	t.Magnitude = s.attnFactor
+	if !(t.Magnitude > 0) {
+		g.fail("keys %q and %q: a factor of %v is not positive", g.key("rope.scaling.attn_factor"), g.key("rope.scaling.yarn_attn_factor"), t.Magnitude)
+	}
 	yarn := s.kind == "yarn"
 	if yarn && s.factor > 1 && s.logMul != 0 {
 		t.Magnitude /= 0.1*s.logMul*math.Log(s.factor) + 1
