@@ -8,6 +8,7 @@ import (
 // config_table.go describes each.
 type Settings struct {
 	Model     string   // model file; empty: the first one found
+	LoRA      []LoRA   // adapters to load with it
 	ModelDirs []string // more folders to look for models in
 	Data      string   // folder of models and log; empty: the system's place
 

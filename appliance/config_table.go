@@ -36,6 +36,7 @@ const (
 func settingRows() []settingRow {
 	return []settingRow{
 		textRow("model", "", "model file (.gguf) to load; without it the first one found", func(s *Settings) *string { return &s.Model }),
+		loraRow(),
 		listRow("model-dir", string(os.PathListSeparator), "folder to look for models in, besides the usual ones", func(s *Settings) *[]string { return &s.ModelDirs }),
 		textRow("data", "", "folder for models and the log; without it the system's usual place", func(s *Settings) *string { return &s.Data }),
 		textRow("listen", "127.0.0.1:8080", "address to serve at, HOST:PORT", func(s *Settings) *string { return &s.Listen }),

@@ -86,6 +86,7 @@ func TestSettingTable(t *testing.T) {
 // oneOfEach has a value other than the default for every setting that a file can hold.
 const oneOfEach = `
 model = "m.gguf"
+lora = ["l.gguf:0.5"]
 model_dir = ["/a", "/b"]
 data = "/d"
 listen = "127.0.0.1:1"
@@ -136,7 +137,7 @@ func TestSettingsFromFile(t *testing.T) {
 	}
 	temperature, topP, minP, topK := 1.0, 0.5, 0.05, int64(40)
 	want := &Settings{
-		Model: "m.gguf", ModelDirs: []string{"/a", "/b"}, Data: "/d", Listen: "127.0.0.1:1",
+		Model: "m.gguf", LoRA: []LoRA{{"l.gguf", 0.5}}, ModelDirs: []string{"/a", "/b"}, Data: "/d", Listen: "127.0.0.1:1",
 		AllowedHosts: []string{"box.local"}, AllowedOrigins: []string{"https://a.example"},
 		Backend: "cpu", Numerics: "exact", KV: "f32", Threads: 3, Context: 8192, Slots: 2, Queue: 5, DefaultMaxTokens: 7,
 		Speculate: "off", DraftModel: "d.gguf", DraftMax: 3,

@@ -6,7 +6,7 @@ import (
 )
 
 // Model is a loaded model as the service drives it; *engine.Engine satisfies it,
-// and so does appliancetest.Scripted. Acquire, Release, Mark, Truncate and Run
+// and so does appliancetest.Scripted. Acquire, SetAdapters, Release, Mark, Truncate and Run
 // are called by the scheduler goroutine alone; the others from any goroutine.
 type Model interface {
 	// Info describes the model, its limits and where it runs; it never changes.
@@ -18,6 +18,9 @@ type Model interface {
 	// len(prompt)). salt separates sequences whose results differ for the same
 	// tokens. ok is false when no slot is free.
 	Acquire(prompt []int32, salt uint64) (slot, cached int, ok bool)
+	// SetAdapters says which adapters act on a slot that was just acquired with
+	// engine.Salt of the list; without it none does.
+	SetAdapters(slot int, adapters []engine.AdapterScale) error
 	// Release gives a slot back; its tokens stay for later prompts to reuse.
 	Release(slot int)
 	// Mark keeps a snapshot of recurrent state at the slot's present length, for a

@@ -27,6 +27,7 @@ type Request struct {
 	PresencePenalty  *float64
 	FrequencyPenalty *float64
 	LogitBias        []Bias
+	LoRA             []AdapterChoice // extension: the adapters that act, none where it is empty and not nil
 	Logprobs         bool
 	TopLogprobs      int // extension: alternatives per token, 0 = none
 	Stream           bool

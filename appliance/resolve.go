@@ -23,6 +23,7 @@ type settings struct {
 	maxTokens int // completion tokens; room is already taken into account
 	stop      *stopSet
 	params    []Param
+	adapters  []engine.AdapterScale // those that act
 }
 
 // resolver gives every parameter a value and an origin. The first error ends it.
@@ -54,6 +55,7 @@ func resolve(r *Request, cfg *Config, info *engine.Info, v Vocabulary, room int)
 	p.FrequencyPenalty = s.number("frequency_penalty", penaltySpan, 0, r.FrequencyPenalty, nil, nil)
 	p.Bias = s.bias()
 	p.TopLogprobs = s.logprobs()
+	s.lora()
 	s.add("stream", r.Stream, requested(r.Stream))
 	if s.err != nil {
 		return nil, s.err

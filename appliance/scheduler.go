@@ -188,10 +188,16 @@ func (s *scheduler) admit() bool {
 
 	ok := false
 	err := guard("acquire a slot", func() error {
-		q.slot, q.cached, ok = s.model.Acquire(q.prompt, 0)
+		q.slot, q.cached, ok = s.model.Acquire(q.prompt, engine.Salt(q.lora))
 		if ok && (q.cached < 0 || q.cached >= len(q.prompt)) {
 			s.model.Release(q.slot)
 			return fmt.Errorf("appliance: scheduler: %d of %d prompt tokens are said to be cached", q.cached, len(q.prompt))
+		}
+		if ok && len(q.lora) > 0 {
+			if err := s.model.SetAdapters(q.slot, q.lora); err != nil {
+				s.model.Release(q.slot)
+				return err
+			}
 		}
 		return nil
 	})

@@ -16,7 +16,8 @@ type sequence struct {
 	record   *Record
 	created  time.Time
 	prompt   []int32
-	tokens   []int32 // the prompt and what was chosen since
+	tokens   []int32               // the prompt and what was chosen since
+	lora     []engine.AdapterScale // the adapters that act
 	max      int
 	chain    *sampling.Chain
 	sampling sampling.Params

@@ -120,7 +120,7 @@ func (s *Service) prepare(sch *scheduler, r *Request) (*sequence, error) {
 	q := &sequence{
 		c: newCompletion(id), created: now, arrived: r.Received,
 		record: newRecord(id, r, &sch.info, set, now),
-		prompt: prompt, tokens: prompt, max: set.maxTokens, ahead: ahead{mode: mode, limit: s.cfg.DraftMax}, sampling: set.sampling, chain: chain, alts: set.sampling.TopLogprobs,
+		prompt: prompt, tokens: prompt, lora: set.adapters, max: set.maxTokens, ahead: ahead{mode: mode, limit: s.cfg.DraftMax}, sampling: set.sampling, chain: chain, alts: set.sampling.TopLogprobs,
 		flow: newTextFlow(sch.vocab, set.stop), warn: warnings(r),
 	}
 	if q.arrived.IsZero() {
@@ -181,6 +181,9 @@ func (s *Service) Status() Status {
 		st.State = StateReady
 		info := s.current.info
 		st.Model = &info
+		for i, scale := range s.cfg.defaultScales(info.Adapters) {
+			st.Adapters = append(st.Adapters, AdapterStatus{info.Adapters[i], scale})
+		}
 	}
 	for sch := range s.schedulers {
 		running, queued := sch.load()

@@ -39,6 +39,10 @@ type Config struct {
 	// (temperature 1, top_p 1, top_k 0, min_p 0).
 	Temperature, TopP, MinP *float64
 	TopK                    *int64
+
+	// LoRA are the adapters of the models that are given to the service, with the
+	// strengths for requests that name none.
+	LoRA []LoRA
 }
 
 // Validate reports the first value that is out of range, naming it.
@@ -55,6 +59,9 @@ func (c *Config) Validate() error {
 	}
 	if field, fact := samplingFault(c.Temperature, c.TopP, c.MinP, c.TopK); field != "" {
 		return fmt.Errorf("appliance: config: %s %s", field, fact)
+	}
+	if fact := loraFault(c.LoRA); fact != "" {
+		return fmt.Errorf("appliance: config: lora %s", fact)
 	}
 	return nil
 }
@@ -124,6 +131,7 @@ var (
 	temperatureSpan = span{0, 100}
 	penaltySpan     = span{-2, 2}
 	biasSpan        = span{-100, 100}
+	adapterSpan     = span{-100, 100}
 )
 
 // holds tells whether v is in the range; NaN is in none.

@@ -15,12 +15,19 @@ const (
 // Status is a snapshot for health checks and the page.
 type Status struct {
 	State    State
-	Model    *engine.Info // the serving model, nil when there is none
-	Loading  *Progress    // the model being loaded, nil when none is
-	Error    string       // why the last load failed, empty after a success
-	Running  int          // sequences being decoded
-	Queued   int          // requests waiting for a slot
+	Model    *engine.Info    // the serving model, nil when there is none
+	Adapters []AdapterStatus // of the serving model, by id
+	Loading  *Progress       // the model being loaded, nil when none is
+	Error    string          // why the last load failed, empty after a success
+	Running  int             // sequences being decoded
+	Queued   int             // requests waiting for a slot
 	QueueMax int
+}
+
+// AdapterStatus is a loaded adapter and its strength for requests that name none.
+type AdapterStatus struct {
+	engine.AdapterInfo
+	Scale float64
 }
 
 // Progress is how far a load has come, in bytes of weights.

@@ -226,7 +226,7 @@ func TestF36BadRequestsFailBeforeTheStream(t *testing.T) {
 func TestF37NullMeansAbsent(t *testing.T) {
 	b := start(t, setup{model: appliancetest.NewHashed(appliancetest.Options{})})
 	fields := []string{"images", "audios", "videos", "max_completion_tokens", "temperature", "top_p", "top_k", "stream", "stop",
-		"presence_penalty", "frequency_penalty", "logit_bias", "logprobs", "max_tokens", "n", "min_p", "top_logprobs", "stream_options", "speculate"}
+		"presence_penalty", "frequency_penalty", "logit_bias", "logprobs", "max_tokens", "n", "min_p", "top_logprobs", "stream_options", "speculate", "lora"}
 	want := b.answer(`{"prompt":"p","seed":5}`).Choices[0]
 	all := ""
 	for _, f := range fields {

@@ -42,7 +42,7 @@ func (s *Server) health(w *response, r *http.Request, _ httprouter.Params) error
 func (s *Server) status(w *response, _ *http.Request, _ httprouter.Params) error {
 	st := s.cfg.Status()
 	out := api.Status{
-		State: string(st.State), Version: s.cfg.Version, Model: modelInfo(st.Model), Loading: loading(st.Loading),
+		State: string(st.State), Version: s.cfg.Version, Model: modelInfo(st.Model), Adapters: adapters(st.Adapters), Loading: loading(st.Loading),
 		Error: st.Error, Running: st.Running, Queued: st.Queued, QueueMax: st.QueueMax,
 		Devices: []api.Device{}, Notes: []string{}, Log: api.LogStatus{State: "off"},
 	}
@@ -64,6 +64,15 @@ func loading(p *appliance.Progress) *api.Loading {
 		return nil
 	}
 	return &api.Loading{Name: p.Name, Done: p.Done, Total: p.Total}
+}
+
+// adapters is never nil: without adapters the list is empty.
+func adapters(list []appliance.AdapterStatus) []api.Adapter {
+	out := make([]api.Adapter, len(list))
+	for i, a := range list {
+		out[i] = api.Adapter{ID: a.ID, Name: a.Name, Path: a.Path, Hash: a.Hash, Bytes: a.Bytes, Weights: a.Weights, Scale: a.Scale}
+	}
+	return out
 }
 
 func modelInfo(m *engine.Info) *api.ModelInfo {

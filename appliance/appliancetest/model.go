@@ -19,6 +19,9 @@ type Options struct {
 	Slots   int    // default 4
 	MaxRows int    // default 512
 
+	// Adapters are the names of adapters that the model carries.
+	Adapters []string
+
 	// Recurrent makes the model one whose slots cannot go back to every length: only
 	// to the latest mark, or to nothing.
 	Recurrent bool
@@ -62,6 +65,7 @@ var _ appliance.Model = (*Scripted)(nil)
 type slot struct {
 	tokens []int32
 	salt   uint64
+	lora   []engine.AdapterScale
 	prompt int
 	mark   int // tokens at the latest mark, 0 for none
 	busy   bool
@@ -93,6 +97,9 @@ func (m *Scripted) finish() *Scripted {
 		Vocab: n, Context: m.o.Context, TrainContext: m.o.Context, Slots: m.o.Slots, MaxRows: m.o.MaxRows,
 		Backend: "double", Device: "memory", Numerics: "exact", KV: "f32", Kernels: "1", Threads: 1,
 		Sampling: m.o.Sampling,
+	}
+	for id, name := range m.o.Adapters {
+		m.info.Adapters = append(m.info.Adapters, engine.AdapterInfo{ID: id, Name: name, Path: "/models/" + name + ".gguf", Hash: "test:" + name, Bytes: 400, Weights: 2})
 	}
 	m.row = make([]float32, n)
 	return m
@@ -131,7 +138,7 @@ func (m *Scripted) Acquire(prompt []int32, salt uint64) (at, cached int, ok bool
 	}
 	s := &m.slots[at]
 	s.tokens = append(s.tokens[:0], prompt[:cached]...)
-	s.mark = 0
+	s.mark, s.lora = 0, nil
 	s.salt, s.prompt, s.busy, s.use = salt, len(prompt), true, latest+1
 	m.mu.Lock()
 	m.prompts = append(m.prompts, slices.Clone(prompt))
@@ -145,6 +152,27 @@ func common(a, b []int32) int {
 		n++
 	}
 	return n
+}
+
+// AdapterToken is the token whose logit an adapter raises by its strength.
+func AdapterToken(id int) int32 { return 'A' + int32(id) }
+
+// SetAdapters implements appliance.Model: an adapter raises the logit of its token.
+func (m *Scripted) SetAdapters(at int, adapters []engine.AdapterScale) error {
+	s := &m.slots[at]
+	switch {
+	case !s.busy:
+		return fmt.Errorf("appliancetest: adapters: slot %d was not acquired", at)
+	case s.salt != engine.Salt(adapters):
+		return fmt.Errorf("appliancetest: adapters: slot %d was acquired with the salt of others", at)
+	}
+	for _, a := range adapters {
+		if a.ID < 0 || a.ID >= len(m.o.Adapters) {
+			return fmt.Errorf("appliancetest: adapters: no adapter %d", a.ID)
+		}
+	}
+	s.lora = slices.Clone(adapters)
+	return nil
 }
 
 // Release implements appliance.Model.
@@ -216,6 +244,9 @@ func (m *Scripted) Run(rows []engine.Row) ([]engine.Head, error) {
 		s.tokens = append(s.tokens, r.Token)
 		if r.Want {
 			m.logits(s.tokens, s.prompt, m.row)
+			for _, a := range s.lora {
+				m.row[AdapterToken(a.ID)] += a.Scale
+			}
 			m.heads = append(m.heads, head(m.row, r.Read))
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -57,7 +56,7 @@ func newBench(e *env, s *settings) *cobra.Command {
 			if prompt+generate > info.Context {
 				return fail(exitUsage, "raise --context, or lower --prompt and --generate", "%d prompt and %d generated tokens do not fit the context of %d", prompt, generate, info.Context)
 			}
-			if err := measure(cmd.Context().Err, m.Engine, &r, repeat); err != nil {
+			if err := measure(cmd.Context().Err, m, &r, repeat); err != nil {
 				return err
 			}
 			if source := s.Speculation(); source != appliance.SpeculateOff {
@@ -97,11 +96,12 @@ func newBench(e *env, s *settings) *cobra.Command {
 	c.Flags().IntVarP(&repeat, "repeat", "r", 5, "repetitions; the median counts")
 	c.Flags().IntVar(&sequences, "sequences", 1, "sequences that decode together")
 	s.modelFlags(c)
+	s.loraFlag(c)
 	return c
 }
 
 // measure fills the rates in. stopped reports an interruption.
-func measure(stopped func() error, m *engine.Engine, r *benchResult, repeat int) error {
+func measure(stopped func() error, m *closingEngine, r *benchResult, repeat int) error {
 	var prefill, decode, batch []float64
 	for i := range repeat + 1 { // the first round warms up
 		if err := stopped(); err != nil {
@@ -138,14 +138,14 @@ func median(v []float64) float64 {
 }
 
 // benchToken spreads ids over the vocabulary so that no two rounds share a prefix.
-func benchToken(m *engine.Engine, round int32, i int) int32 {
+func benchToken(m *closingEngine, round int32, i int) int32 {
 	return int32((int64(round)*7919 + int64(i)*104729 + 13) % int64(m.Info().Vocab))
 }
 
-func timePrefill(m *engine.Engine, n int, round int32) (float64, error) {
-	slot, _, ok := m.Acquire([]int32{-1, -1}, 0)
-	if !ok {
-		return 0, errors.New("no free slot")
+func timePrefill(m *closingEngine, n int, round int32) (float64, error) {
+	slot, err := m.cold()
+	if err != nil {
+		return 0, err
 	}
 	defer m.Release(slot)
 	rows := make([]engine.Row, n)
@@ -162,12 +162,12 @@ func timePrefill(m *engine.Engine, n int, round int32) (float64, error) {
 	return float64(n) / time.Since(start).Seconds(), nil
 }
 
-func timeDecode(m *engine.Engine, sequences, n int) (float64, error) {
+func timeDecode(m *closingEngine, sequences, n int) (float64, error) {
 	rows := make([]engine.Row, sequences)
 	for i := range rows {
-		slot, _, ok := m.Acquire([]int32{-1, -1}, 0)
-		if !ok {
-			return 0, errors.New("no free slot")
+		slot, err := m.cold()
+		if err != nil {
+			return 0, err
 		}
 		defer m.Release(slot)
 		rows[i] = engine.Row{Slot: slot, Token: benchToken(m, int32(i), 1), Want: true, Read: ops.Want{Kind: ops.WantBest}}

@@ -38,14 +38,15 @@ func newLogits(e *env, s *settings) *cobra.Command {
 				return fail(exitUsage, "raise --context", "%d tokens do not fit the context of %d", len(ids), n)
 			}
 			if out == "-" {
-				return writeLogits(e.stdout, m.Engine, ids)
+				return writeLogits(e.stdout, m, ids)
 			}
-			return writeFile(out, func(w io.Writer) error { return writeLogits(w, m.Engine, ids) })
+			return writeFile(out, func(w io.Writer) error { return writeLogits(w, m, ids) })
 		},
 	}
 	c.Flags().StringVar(&tokens, "tokens", "", "token `IDS`, separated by commas")
 	c.Flags().StringVar(&out, "out", "", "`FILE` to write; - is the standard output")
 	s.modelFlags(c)
+	s.loraFlag(c)
 	return c
 }
 
@@ -62,11 +63,11 @@ func writeFile(path string, write func(io.Writer) error) error {
 }
 
 // writeLogits runs the tokens through a slot and writes every row of logits.
-func writeLogits(out io.Writer, m *engine.Engine, ids []int32) error {
+func writeLogits(out io.Writer, m *closingEngine, ids []int32) error {
 	w := bufio.NewWriter(out)
-	slot, _, ok := m.Acquire([]int32{-1, -1}, 0)
-	if !ok {
-		return errors.New("no free slot")
+	slot, err := m.cold()
+	if err != nil {
+		return err
 	}
 	defer m.Release(slot)
 	const chunk = 16 // rows of the whole vocabulary that are held at a time

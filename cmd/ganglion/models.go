@@ -83,6 +83,7 @@ func (m *models) load(f appliance.Found) {
 		}
 		info := loaded.Info()
 		m.e.note("loaded %s in %.1f s: %s, %s numerics, %d slots of %d tokens", info.Name, time.Since(began).Seconds(), info.Device, info.Numerics, info.Slots, info.Context)
+		m.s.noteAdapters(info)
 		guessed, err := m.s.withDraft(ctx, appliance.FromEngine(loaded), b, info.Slots)
 		if err != nil {
 			return nil, errors.Join(err, loaded.Close())
@@ -120,7 +121,7 @@ func (m *models) close() error {
 
 // engine is the configuration that the settings describe.
 func (s *settings) engine(b ops.Backend) engine.Config {
-	c := engine.Config{Backend: b, Context: s.Context, Slots: s.Slots, Threads: s.Threads, Available: engine.AvailableMemory}
+	c := engine.Config{Backend: b, Adapters: appliance.AdapterFiles(s.LoRA), Context: s.Context, Slots: s.Slots, Threads: s.Threads, Available: engine.AvailableMemory}
 	if s.Numerics == "exact" {
 		c.Numerics = ops.Exact
 	}
@@ -139,6 +140,7 @@ func (s *settings) withDraft(ctx context.Context, m appliance.Model, b ops.Backe
 	}
 	c := s.engine(b)
 	c.Path, c.Slots, c.Context = s.DraftModel, slots, m.Info().Context
+	c.Adapters = nil // they are the model's; the draft only guesses what it says
 	e, err := engine.Open(ctx, c)
 	if err != nil {
 		return nil, modelError(fmt.Errorf("draft model: %w", err))
@@ -172,13 +174,15 @@ func (s *settings) open(ctx context.Context, slots int) (*closingEngine, error) 
 	if err != nil {
 		return nil, errors.Join(modelError(err), b.Close())
 	}
-	return &closingEngine{Engine: m, backend: b}, nil
+	s.noteAdapters(m.Info())
+	return &closingEngine{Engine: m, backend: b, adapters: appliance.DefaultAdapters(s.LoRA)}, nil
 }
 
 // closingEngine closes its backend too.
 type closingEngine struct {
 	*engine.Engine
-	backend ops.Backend
+	backend  ops.Backend
+	adapters []engine.AdapterScale // what acts by default
 }
 
 // model is the engine as the service drives it; closing it closes the backend too.
@@ -224,9 +228,12 @@ func (s *settings) openFile(f appliance.Found) (*gguf.File, error) {
 	return file, modelError(err)
 }
 
-// checkNamed opens the file that --model names and closes it: what somebody named by
+// checkNamed opens the files that --model and --lora name and closes them: what somebody named by
 // hand and is no model file is told at once, not by a server that never gets ready.
 func (s *settings) checkNamed(ctx context.Context) error {
+	if err := s.checkAdapters(); err != nil {
+		return err
+	}
 	f, ok := s.named(ctx)
 	if !ok {
 		return nil

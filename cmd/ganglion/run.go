@@ -56,6 +56,7 @@ func newRun(e *env, s *settings) *cobra.Command {
 	f.BoolVar(&g.showStats, "stats", false, "print counts and speed to stderr")
 	s.modelFlags(c)
 	s.guessFlags(c)
+	s.loraFlag(c)
 	return c
 }
 

@@ -13,12 +13,18 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"ganglion/gpu/archtest"
 	"ganglion/gpu/gguf/gguftest"
 )
+
+// goldenTokens are the tokens of the golden logits.
+const goldenTokens = "1,259,300,264,271,290,310,270,262,285,299,305,260,281,276,291,302,315,68,231,187,176,266,263,270,319,308,294,287,273,282,261,269,275,280,289,297,304,311,317"
 
 // TestScripts runs testdata/script: each verb as a user types it, with what it prints
 // and the code it ends with.
 func TestScripts(t *testing.T) {
+	set := archtest.Golden(t)
+	golden := filepath.Join(set.Dir, set.Find(t, "gemma3-dense").Logits)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {
@@ -30,7 +36,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HOME", home)
 			e.Setenv("TINY", tiny)
 			e.Setenv("GORACE", quickEnd)
-			e.Setenv("GOLDEN", filepath.Join(filepath.Dir(tiny), "gemma3-dense.logits.f32"))
+			lora := filepath.Join(filepath.Dir(tiny), "..", "lora")
+			e.Setenv("LORA", filepath.Join(lora, "gemma3-0.gguf"))
+			e.Setenv("OTHER", filepath.Join(lora, "llama-0.gguf"))
+			e.Setenv("LORAGOLDEN", filepath.Join(lora, "gemma3.logits.f32"))
+			e.Setenv("TOKENS", goldenTokens)
+			e.Setenv("GOLDEN", golden)
 			return os.Mkdir(home, 0o755)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -68,7 +68,7 @@ func (s *settings) addFlags(fs *pflag.FlagSet, wanted func(flag string) bool) {
 
 // placeholders stand for the value of a flag in the help; numbers are N.
 var placeholders = map[string]string{
-	"model": "FILE", "model-dir": "DIR", "data": "DIR", "listen": "HOST:PORT", "key-file": "FILE",
+	"model": "FILE", "lora": "FILE[:SCALE]", "model-dir": "DIR", "data": "DIR", "listen": "HOST:PORT", "key-file": "FILE",
 	"allow-host": "NAME", "allow-origin": "ORIGIN", "backend": strings.Join(gpu.Names(), "|"), "numerics": "fast|exact", "kv": "f16|f32",
 	"speculate": "auto|off|lookup|draft", "draft-model": "FILE", "log-max-age": "TIME", "log-max-bytes": "SIZE",
 }
@@ -226,5 +226,6 @@ func (s *settings) service(r appliance.Recorder, logger *slog.Logger) appliance.
 		Recorder: r, Logger: logger, QueueMax: s.Queue, DefaultMaxTokens: s.DefaultMaxTokens, PlainSpecial: !s.ParseSpecial,
 		Speculate: s.Speculation(), DraftMax: s.DraftMax,
 		Temperature: s.Temperature, TopP: s.TopP, MinP: s.MinP, TopK: s.TopK,
+		LoRA: s.LoRA,
 	}
 }

@@ -46,6 +46,22 @@ func TestDecodeCompletion(t *testing.T) {
 	}
 }
 
+func TestDecodeAdapters(t *testing.T) {
+	if r := decode(t, `{"prompt":"a"}`); r.Params.LoRA != nil {
+		t.Errorf("absent: %+v", r.Params.LoRA)
+	}
+	if r := decode(t, `{"prompt":"a","lora":null}`); r.Params.LoRA != nil {
+		t.Errorf("null: %+v", r.Params.LoRA)
+	}
+	if r := decode(t, `{"prompt":"a","lora":[]}`); r.Params.LoRA == nil || len(r.Params.LoRA) != 0 {
+		t.Errorf("empty: %+v, want a list that is there", r.Params.LoRA)
+	}
+	l := decode(t, `{"prompt":"a","lora":[{"name":"x","scale":-0.5,"y":1},{"id":2.0,"scale":null,"name":null}]}`).Params.LoRA
+	if len(l) != 2 || l[0].Name != "x" || l[0].ID != nil || *l[0].Scale != -0.5 || *l[1].ID != 2 || l[1].Scale != nil {
+		t.Errorf("%+v", l)
+	}
+}
+
 func TestDecodeCompletionRefuses(t *testing.T) {
 	tests := []struct {
 		body, param string
@@ -82,6 +98,22 @@ func TestDecodeCompletionRefuses(t *testing.T) {
 		{`{"prompt":"a","prompt":"b"}`, "prompt", appliance.CodeDuplicateKey},
 		{`{"prompt":"a","stream_options":[]}`, "stream_options", appliance.CodeInvalidType},
 		{`{"prompt":"a","stream_options":{"include_usage":1}}`, "stream_options.include_usage", appliance.CodeInvalidType},
+		{`{"prompt":"a","lora":{}}`, "lora", appliance.CodeInvalidType},
+		{`{"prompt":"a","lora":"x"}`, "lora", appliance.CodeInvalidType},
+		{`{"prompt":"a","lora":["x"]}`, "lora[0]", appliance.CodeInvalidType},
+		{`{"prompt":"a","lora":[{"id":0},{}]}`, "lora[1]", appliance.CodeMissing},
+		{`{"prompt":"a","lora":[{"scale":1}]}`, "lora[0]", appliance.CodeMissing},
+		{`{"prompt":"a","lora":[{"name":null}]}`, "lora[0]", appliance.CodeMissing},
+		{`{"prompt":"a","lora":[{"name":"x","id":0}]}`, "lora[0]", appliance.CodeInvalid},
+		{`{"prompt":"a","lora":[{"name":1}]}`, "lora[0].name", appliance.CodeInvalidType},
+		{`{"prompt":"a","lora":[{"name":"\ud800"}]}`, "lora[0].name", appliance.CodeInvalidUTF8},
+		{`{"prompt":"a","lora":[{"id":"x"}]}`, "lora[0].id", appliance.CodeInvalidType},
+		{`{"prompt":"a","lora":[{"id":1.5}]}`, "lora[0].id", appliance.CodeInvalidType},
+		{`{"prompt":"a","lora":[{"id":-1}]}`, "lora[0].id", appliance.CodeInvalid},
+		{`{"prompt":"a","lora":[{"id":1e30}]}`, "lora[0].id", appliance.CodeInvalid},
+		{`{"prompt":"a","lora":[{"id":0,"scale":true}]}`, "lora[0].scale", appliance.CodeInvalidType},
+		{`{"prompt":"a","lora":[{"id":0,"scale":1e999}]}`, "lora[0].scale", appliance.CodeInvalid},
+		{`{"prompt":"a","lora":[` + strings.Repeat(`{"id":0},`, 16) + `{"id":0}]}`, "lora", appliance.CodeInvalid},
 		{`{"prompt":"a","images":5}`, "images", appliance.CodeInvalidType},
 		{`{"prompt":"a","images":["aGVsbG8="]}`, "images[0]", media.CodeUnknownType},
 	}

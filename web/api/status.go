@@ -36,6 +36,7 @@ type Status struct {
 	State    string     `json:"state"`
 	Version  string     `json:"version"`
 	Model    *ModelInfo `json:"model"`
+	Adapters []Adapter  `json:"adapters"`
 	Loading  *Loading   `json:"loading"`
 	Error    string     `json:"error"`
 	Running  int        `json:"running"`
@@ -44,6 +45,17 @@ type Status struct {
 	Devices  []Device   `json:"devices"`
 	Log      LogStatus  `json:"log"`
 	Notes    []string   `json:"notes"`
+}
+
+// Adapter is a LoRA adapter of the serving model.
+type Adapter struct {
+	ID      int     `json:"id"`
+	Name    string  `json:"name"`
+	Path    string  `json:"path"`
+	Hash    string  `json:"hash"`
+	Bytes   int64   `json:"bytes"`
+	Weights int     `json:"weights"` // of the model that it changes
+	Scale   float64 `json:"scale"`   // of requests that name no adapters
 }
 
 // Device is a device of this machine and whether it is used.
