@@ -26,7 +26,7 @@ enum {
     GL_F16,
     GL_BF16,
     GL_Q8, // packed layouts: GL_Q8 and above
-    GL_Q8F,
+    GL_Q8C,
     GL_Q4,
     GL_Q4M,
     GL_Q5,
@@ -43,6 +43,58 @@ enum {
 };
 
 enum { GL_TILE = 8, GL_CHUNK = 256, GL_LSE = 1024 };
+
+// The element types of gpu/tensor that the C code knows, by their GGUF numbers.
+// T_CODES is no type of a file: weights.go makes it of the types that have no kernels.
+enum {
+    T_F32 = 0,
+    T_F16 = 1,
+    T_Q4_0 = 2,
+    T_Q4_1 = 3,
+    T_Q5_0 = 6,
+    T_Q5_1 = 7,
+    T_Q8_0 = 8,
+    T_Q2_K = 10,
+    T_Q3_K = 11,
+    T_Q4_K = 12,
+    T_Q5_K = 13,
+    T_Q6_K = 14,
+    T_IQ4_NL = 20,
+    T_IQ4_XS = 23,
+    T_BF16 = 30,
+    T_MXFP4 = 39,
+    T_CODES = 1000 // per 32 columns: two float scales, one per 16, then 32 signed bytes
+};
+
+// gl_block gives the columns and bytes of one block of a type.
+static inline int gl_block_cols(int type) {
+    switch (type) {
+    case T_F32: case T_F16: case T_BF16: return 1;
+    case T_Q2_K: case T_Q3_K: case T_Q4_K: case T_Q5_K: case T_Q6_K: case T_IQ4_XS: return 256;
+    }
+    return 32;
+}
+
+static inline int gl_block_bytes(int type) {
+    switch (type) {
+    case T_F32: return 4;
+    case T_F16: case T_BF16: return 2;
+    case T_Q4_0: case T_IQ4_NL: return 18;
+    case T_Q4_1: return 20;
+    case T_Q5_0: return 22;
+    case T_Q5_1: return 24;
+    case T_Q8_0: return 34;
+    case T_Q2_K: return 84;
+    case T_Q3_K: return 110;
+    case T_Q4_K: return 144;
+    case T_Q5_K: return 176;
+    case T_Q6_K: return 210;
+    case T_IQ4_XS: return 136;
+    case T_MXFP4: return 17;
+    case T_CODES: return 40;
+    }
+    return 0;
+}
 
 typedef struct {
     const uint8_t *data; // the file's bytes, row after row
@@ -180,11 +232,11 @@ const gl_kernels *gl_avx2(void);
 const gl_kernels *gl_pick(const char *name); // "" picks the best; NULL when absent
 
 // Packing (pack.c). gl_pack fills tiles [t0, t1), counted over all experts, from the
-// file's bytes; gl_pack_f32 packs widened rows of one tile as GL_Q8F.
+// file's bytes; gl_pack_f32 packs widened rows of one tile as GL_Q8C.
 int64_t gl_tile_bytes(int layout, int cols);
 int gl_layout_of(int type); // packed layout of a GGUF type, or -1
 void gl_pack(const gl_weight *w, int64_t t0, int64_t t1);
-void gl_pack_f32(uint8_t *tile, const float *rows, int n, int cols);
+void gl_pack_codes(uint8_t *tile, int r, const int8_t *codes, const float *scales, int cols);
 
 void *gl_map(int64_t bytes, int huge); // zeroed, committed when touched; NULL on failure
 void gl_unmap(void *p, int64_t bytes);

@@ -1,6 +1,5 @@
-// k_float.h: float activations. F32, F16 and BF16 weights are read from the file's
-// bytes as they stand, four rows at a time with fused multiply-add (fast mode);
-// exact mode widens a tile of any type and multiplies in its own order.
+// k_float.h: float activations in fast mode. F32, F16 and BF16 weights are read from
+// the file's bytes as they stand, four rows at a time with fused multiply-add.
 #include "cpu.h"
 #include "numerics.h"
 
@@ -86,49 +85,3 @@ UNROLL
 F_MM(mm_f32, GL_F32)
 F_MM(mm_f16, GL_F16)
 F_MM(mm_bf16, GL_BF16)
-
-// e_dots is four dot products in the order of exact mode.
-INLINE void e_dots(const float *w, int64_t ws, const float *x, int cols, float *y) {
-    v8f l[4], h[4];
-UNROLL
-    for (int a = 0; a < 4; a++) l[a] = h[a] = vset(0);
-    int i = 0;
-    for (; i + 16 <= cols; i += 16) {
-        v8f x0 = vload(x + i), x1 = vload(x + i + 8);
-UNROLL
-        for (int a = 0; a < 4; a++) {
-            l[a] = l[a] + vload(w + a * ws + i) * x0;
-            h[a] = h[a] + vload(w + a * ws + i + 8) * x1;
-        }
-    }
-    if (i < cols)
-UNROLL
-        for (int a = 0; a < 4; a++) {
-            const float *p = w + a * ws + i;
-            l[a] = l[a] + vgetn(p, cols - i) * vgetn(x + i, cols - i);
-            if (cols - i > 8) h[a] = h[a] + vgetn(p + 8, cols - i - 8) * vgetn(x + i + 8, cols - i - 8);
-        }
-UNROLL
-    for (int a = 0; a < 4; a++) y[a] = fold(l[a], h[a]);
-}
-
-static void widen(int type, const uint8_t *src, int64_t bytes, float *dst, int n);
-
-static void mm_exact(const gl_weight *w, int expert, int t0, int t1, const void *xv, int64_t xs, int n,
-                     const float *bias, float *y, int64_t ys, float *scratch) {
-    const float *x = xv;
-    for (int t = t0; t < t1; t++) {
-        int o = t * GL_TILE, rows = w->rows - o < GL_TILE ? w->rows - o : GL_TILE;
-        const uint8_t *p = w->data + ((int64_t)expert * w->rows + o) * w->row_bytes;
-        for (int a = 0; a < rows; a++) widen(w->type, p + a * w->row_bytes, w->row_bytes, scratch + (int64_t)a * w->cols, w->cols);
-        for (int r = 0; r < n; r++)
-            for (int a = 0; a < rows; a += 4) {
-                float s[4] = {0};
-                if (rows - a >= 4)
-                    e_dots(scratch + (int64_t)a * w->cols, w->cols, x + r * xs, w->cols, s);
-                else
-                    for (int k = a; k < rows; k++) s[k - a] = ndot(scratch + (int64_t)k * w->cols, x + r * xs, w->cols);
-                for (int k = a; k < rows && k < a + 4; k++) y[r * ys + o + k] = bias ? s[k - a] + bias[o + k] : s[k - a];
-            }
-    }
-}

@@ -16,7 +16,7 @@
 #include "cpu.h"
 #include "simd.h"
 
-enum { SC_H, SC_HM, SC_F, SC_KM, SC_K16, SC_K16M, SC_K32 };
+enum { SC_H, SC_HM, SC_F, SC_F2, SC_KM, SC_K16, SC_K16M, SC_K32 };
 enum { CODE_0, CODE_4, CODE_8, CODE_16, CODE_32, CODE_SIGNED }; // what is subtracted
 
 enum { NARROW = !GL_AVX2 }; // one row at a time: a quarter of the code
@@ -30,6 +30,7 @@ INLINE int64_t q_scale_bytes(const int scale, int nb) {
     switch (scale) {
     case SC_H: n = 16 * (int64_t)nb; break;
     case SC_HM: case SC_F: n = 32 * (int64_t)nb; break;
+    case SC_F2: n = 64 * (int64_t)nb; break;
     case SC_KM: n = 160 * (int64_t)(nb / 8); break;
     case SC_K16: n = 144 * (int64_t)(nb / 8); break;
     case SC_K16M: n = 160 * (int64_t)(nb / 8); break;
@@ -77,17 +78,17 @@ INLINE void q_pair(const int bits, const int8_t *lut, const uint8_t *q, const in
 INLINE v16s q_dup(v8i t) { return (v16s)((t & 0xffff) | (v8i)((v8u)t << 16)); }
 
 // q_block adds one block of 32 k of nr activation rows to acc. d, m: scale and
-// minimum of the rows; s, mn: the scales and minima of the two halves.
+// minimum of the rows, or the scales of the two halves (SC_F2); s, mn: the scales and minima of the two halves.
 INLINE void q_block(const int bits, const int code, const int8_t *lut, const int scale, const int nr, const uint8_t *q,
                     const gl_qblk *x, int64_t xs, v8f d, v8f m, const v16s *s, const v16s *mn, v8f *acc) {
     const int wide = scale == SC_K16 || scale == SC_K16M;
     const v16s ones = (v16s){} + 1;
     v16s lo[4], hi[4]; // fixed sizes: arrays of variable size stay in memory
-    v8i sum[4];
+    v8i sum[4], sum2[4];
 UNROLL
     for (int r = 0; r < nr; r++) {
         const gl_qblk *b = x + r * xs;
-        sum[r] = (v8i){};
+        sum[r] = sum2[r] = (v8i){};
         lo[r] = hi[r] = (v16s){};
         if (code == CODE_8) lo[r] = (v16s)vbc(b->t8);
         if (code == CODE_16) lo[r] = (v16s)vbc(b->t16);
@@ -103,8 +104,14 @@ UNROLL
             vb xa = vbc(x[r * xs].q + 4 * i), xb = vbc(x[r * xs].q + 16 + 4 * i);
             if (code == CODE_SIGNED) {
                 sum[r] += vmadd(vdotss(a, xa), ones);
-                sum[r] += vmadd(vdotss(b, xb), ones);
                 PIN(sum[r]);
+                if (scale == SC_F2) {
+                    sum2[r] += vmadd(vdotss(b, xb), ones);
+                    PIN(sum2[r]);
+                } else {
+                    sum[r] += vmadd(vdotss(b, xb), ones);
+                    PIN(sum[r]);
+                }
             } else if (wide) {
                 lo[r] += vdotus(a, xa);
                 hi[r] += vdotus(b, xb);
@@ -126,6 +133,7 @@ UNROLL
         else if (code != CODE_SIGNED)
             sum[r] = vmadd(lo[r], ones);
         acc[r] = vfma(vcvt(sum[r]), d * xd, acc[r]);
+        if (scale == SC_F2) acc[r] = vfma(vcvt(sum2[r]), m * xd, acc[r]);
         if (scale == SC_HM || scale == SC_KM) acc[r] = vfma(m, vset(b->s), acc[r]);
         if (scale == SC_K16M) {
             v8i t = vmadd((v16s)vbc(b->c), mn[0]) + vmadd((v16s)vbc(b->c + 2), mn[1]);
@@ -152,6 +160,7 @@ UNROLL
             case SC_H: d = vhalf(sc); break;
             case SC_HM: d = vhalf(sc), m = vfma(off, d, vhalf(sc + 16)); break;
             case SC_F: d = vload((const float *)sc); break;
+            case SC_F2: d = vload((const float *)sc), m = vload((const float *)sc + 8); break;
             case SC_KM:
                 d = d0 * vcvt(vu8(sc + 32 + 8 * j));
                 m = vfma(off, d, m0 * vcvt(vu8(sc + 96 + 8 * j)));
@@ -173,7 +182,7 @@ UNROLL
             q_block(bits, code, lut, scale, nr, q, x + b + j, xs, d, m, s, mn, acc);
             q += 32 * bits;
         }
-        sc += scale == SC_H ? 16 : scale == SC_HM || scale == SC_F ? 32 : scale == SC_K16 ? 144 : scale == SC_K32 ? 80 : 160;
+        sc += scale == SC_H ? 16 : scale == SC_HM || scale == SC_F ? 32 : scale == SC_F2 ? 64 : scale == SC_K16 ? 144 : scale == SC_K32 ? 80 : 160;
     }
 }
 
@@ -212,7 +221,7 @@ UNROLL
     }
 
 Q_MM(mm_q8, 8, CODE_SIGNED, NULL, SC_H)
-Q_MM(mm_q8f, 8, CODE_SIGNED, NULL, SC_F)
+Q_MM(mm_q8c, 8, CODE_SIGNED, NULL, SC_F2)
 Q_MM(mm_q4, 4, CODE_8, NULL, SC_H)
 Q_MM(mm_q4m, 4, CODE_0, NULL, SC_HM)
 Q_MM(mm_q5, 5, CODE_16, NULL, SC_H)

@@ -9,6 +9,16 @@ extern int gl_widen_go(int type, uint8_t *src, int64_t bytes, float *dst, int n)
 INLINE uint16_t u16(const uint8_t *p) { uint16_t v; memcpy(&v, p, 2); return v; }
 INLINE uint32_t u32(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return v; }
 
+INLINE float half1f(const uint8_t *p) { return half1(u16(p)); }
+
+// e8m0 is 2^(e-127)/2, as tensor's halfE8M0.
+INLINE float e8m0(uint8_t e) {
+    uint32_t b = e < 2 ? 0x00200000u << e : (uint32_t)(e - 1) << 23;
+    float f;
+    memcpy(&f, &b, 4);
+    return f;
+}
+
 // w_store widens 32 small integers: d·q, less m when there is a minimum.
 INLINE void w_store(float *dst, const int8_t *q, float d, float m, const int has_min) {
     for (int i = 0; i < 4; i++) {

@@ -12,7 +12,7 @@ static const struct {
     uint8_t bits, group; // group: blocks of 32 per scale record
     int16_t scale;       // bytes of a record for eight rows
 } shape[GL_LAYOUTS] = {
-    [GL_Q8] = {8, 1, 16},   [GL_Q8F] = {8, 1, 32},  [GL_Q4] = {4, 1, 16},   [GL_Q4M] = {4, 1, 32},
+    [GL_Q8] = {8, 1, 16},   [GL_Q8C] = {8, 1, 64},  [GL_Q4] = {4, 1, 16},   [GL_Q4M] = {4, 1, 32},
     [GL_Q5] = {5, 1, 16},   [GL_Q5M] = {5, 1, 32},  [GL_Q2K] = {2, 8, 160}, [GL_Q3K] = {3, 8, 144},
     [GL_Q4K] = {4, 8, 160}, [GL_Q5K] = {5, 8, 160}, [GL_Q6K] = {6, 8, 144}, [GL_NL4] = {4, 1, 16},
     [GL_XS4] = {4, 8, 80},  [GL_MX4] = {4, 1, 32},
@@ -177,25 +177,8 @@ static void pack_256(int type, const uint8_t *p, int r, uint8_t *sc, uint8_t *q,
     }
 }
 
-static int block_bytes(int type) {
-    switch (type) {
-    case 2: case 20: return 18;
-    case 3: return 20;
-    case 6: return 22;
-    case 7: return 24;
-    case 8: return 34;
-    case 10: return 84;
-    case 11: return 110;
-    case 12: return 144;
-    case 13: return 176;
-    case 14: return 210;
-    case 23: return 136;
-    }
-    return 17; // MXFP4
-}
-
 void gl_pack(const gl_weight *w, int64_t t0, int64_t t1) {
-    const int bits = shape[w->layout].bits, group = shape[w->layout].group, step = block_bytes(w->type);
+    const int bits = shape[w->layout].bits, group = shape[w->layout].group, step = gl_block_bytes(w->type);
     const int n = w->cols / (32 * group);
     for (int64_t t = t0; t < t1; t++) {
         int64_t expert = t / w->tiles, row = t % w->tiles * GL_TILE;
@@ -212,23 +195,11 @@ void gl_pack(const gl_weight *w, int64_t t0, int64_t t1) {
     }
 }
 
-void gl_pack_f32(uint8_t *tile, const float *rows, int n, int cols) {
-    uint8_t *quants = tile + scale_bytes(GL_Q8F, cols);
-    for (int r = 0; r < n; r++)
-        for (int b = 0; b < cols / 32; b++) {
-            const float *x = rows + (int64_t)r * cols + 32 * b;
-            float top = 0;
-            uint8_t code[32];
-            for (int j = 0; j < 32; j++) {
-                float a = x[j] < 0 ? -x[j] : x[j];
-                if (a > top) top = a;
-            }
-            float inv = top > 1e-35f ? 127.0f / top : 0, d = inv > 0 ? top / 127.0f : 0;
-            for (int j = 0; j < 32; j++) {
-                float v = x[j] * inv;
-                code[j] = (uint8_t)(int8_t)(v < 0 ? v - 0.5f : v + 0.5f);
-            }
-            memcpy(tile + 32 * b + 4 * r, &d, 4);
-            put_quants(8, quants + 256 * (int64_t)b, r, code);
-        }
+void gl_pack_codes(uint8_t *tile, int r, const int8_t *codes, const float *scales, int cols) {
+    uint8_t *quants = tile + scale_bytes(GL_Q8C, cols);
+    for (int b = 0; b < cols / 32; b++) {
+        memcpy(tile + 64 * b + 4 * r, scales + 2 * b, 4);
+        memcpy(tile + 64 * b + 32 + 4 * r, scales + 2 * b + 1, 4);
+        put_quants(8, quants + 256 * (int64_t)b, r, (const uint8_t *)codes + 32 * b);
+    }
 }

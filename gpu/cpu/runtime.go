@@ -150,11 +150,11 @@ func (r *Runtime) newScratch() error {
 	for _, op := range r.plan.Ops {
 		switch o := op.(type) {
 		case *ops.MatMul:
-			thread = max(thread, tileRows*o.W.Cols)
+			thread = max(thread, tileFloats(o.W.Cols))
 		case *ops.ExpertMatMul:
-			thread = max(thread, tileRows*o.W.Cols)
+			thread = max(thread, tileFloats(o.W.Cols))
 		case *ops.LowRank:
-			thread = max(thread, tileRows*max(o.A.Cols, o.B.Cols))
+			thread = max(thread, tileFloats(max(o.A.Cols, o.B.Cols)))
 		case *ops.Route:
 			thread = max(thread, 4*o.In.Width)
 		case *ops.Attention:
@@ -183,6 +183,9 @@ func (r *Runtime) newScratch() error {
 	}
 	return nil
 }
+
+// tileFloats is the size of a tile of widened rows, padded to whole 16 lanes.
+func tileFloats(cols int) int { return tileRows * ((cols + 15) &^ 15) }
 
 // grow makes b at least bytes large; what it held is lost. When there is no memory
 // b stays as it was, for smaller programs still use it.

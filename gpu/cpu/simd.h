@@ -9,6 +9,8 @@
 #include <string.h>
 #if GL_AVX2
 #include <immintrin.h>
+#elif GL_NEON
+#include <arm_neon.h>
 #endif
 
 // UNROLL stands before loops over register arrays; the plain variant stays small.
@@ -20,7 +22,7 @@
 // PIN makes a sum exist in a register here: the compiler would otherwise collect the
 // products of an unrolled loop and add them at its end, which spills them all.
 #if GL_AVX2
-#define PIN(v) __asm__("" : "+x"(v))
+#define PIN(v) __asm__("" : "+v"(v))
 #else
 #define PIN(v) (void)(v)
 #endif
@@ -69,6 +71,9 @@ INLINE float fold(v8f lo, v8f hi) {
 }
 
 INLINE float half1(uint16_t h) {
+#if GL_AVX2
+    return _cvtsh_ss(h);
+#endif
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 0x3ff, b;
     float f;
     if (e == 0) {
@@ -216,6 +221,107 @@ INLINE v8f vfma(v8f a, v8f b, v8f c) {
 #else
     return a * b + c;
 #endif
+}
+
+// The vectors of exact mode hold four columns of XR weight rows, a row per 128 bits.
+// All shuffles stay inside the 128 bits, so that the code is the same for any XR.
+#if GL_AVX512
+enum { XR = 4 };
+#elif GL_AVX2
+enum { XR = 2 };
+#else
+enum { XR = 1 };
+#endif
+#define GL_FMA (GL_AVX2 || GL_NEON)
+
+typedef float xf __attribute__((vector_size(16 * XR)));
+typedef uint8_t xb __attribute__((vector_size(16 * XR)));
+typedef uint16_t xw __attribute__((vector_size(16 * XR)));
+
+INLINE xf xset(float x) { return (xf){0} + x; }
+INLINE xb xshr(xb v, int n) { return (xb)((xw)v >> n); } // by 16-bit lanes: mask afterwards
+INLINE xb xshl(xb v, int n) { return (xb)((xw)v << n); }
+
+#if GL_AVX512
+INLINE xb xrows(const void *p, int64_t ws) {
+    const char *c = p;
+    __m256i a = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const void *)c)), _mm_loadu_si128((const void *)(c + ws)), 1);
+    __m256i b = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const void *)(c + 2 * ws))), _mm_loadu_si128((const void *)(c + 3 * ws)), 1);
+    return (xb)_mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1);
+}
+INLINE xf xbc(const float *x) { return (xf)_mm512_broadcast_f32x4(_mm_loadu_ps(x)); }
+INLINE xb xlo8(xb a, xb b) { return (xb)_mm512_unpacklo_epi8((__m512i)a, (__m512i)b); }
+INLINE xb xhi8(xb a, xb b) { return (xb)_mm512_unpackhi_epi8((__m512i)a, (__m512i)b); }
+INLINE xw xlo16(xw a, xw b) { return (xw)_mm512_unpacklo_epi16((__m512i)a, (__m512i)b); }
+INLINE xw xhi16(xw a, xw b) { return (xw)_mm512_unpackhi_epi16((__m512i)a, (__m512i)b); }
+INLINE xb xpick(xb table, xb i) { return (xb)_mm512_shuffle_epi8((__m512i)table, (__m512i)i); }
+INLINE xf xper(const float *f, int64_t step) {
+    const __m512 a = _mm512_set1_ps(f[0]), b = _mm512_set1_ps(f[step]), c = _mm512_set1_ps(f[2 * step]), d = _mm512_set1_ps(f[3 * step]);
+    return (xf)_mm512_mask_blend_ps(0xff00, _mm512_mask_blend_ps(0x00f0, a, b), _mm512_mask_blend_ps(0xf000, c, d));
+}
+INLINE xf xhalves(const uint8_t *p, int64_t ws) {
+    float f[4];
+    for (int r = 0; r < 4; r++) {
+        uint16_t h;
+        memcpy(&h, p + r * ws, 2);
+        f[r] = _cvtsh_ss(h);
+    }
+    return xper(f, 1);
+}
+INLINE xf xfma(xf a, xf b, xf c) { return (xf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+#elif GL_AVX2
+INLINE xb xrows(const void *p, int64_t ws) {
+    return (xb)_mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(p)), _mm_loadu_si128((const void *)((const char *)p + ws)), 1);
+}
+INLINE xf xbc(const float *x) { return (xf)_mm256_broadcast_ps((const __m128 *)x); }
+INLINE xb xlo8(xb a, xb b) { return (xb)_mm256_unpacklo_epi8((__m256i)a, (__m256i)b); }
+INLINE xb xhi8(xb a, xb b) { return (xb)_mm256_unpackhi_epi8((__m256i)a, (__m256i)b); }
+INLINE xw xlo16(xw a, xw b) { return (xw)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b); }
+INLINE xw xhi16(xw a, xw b) { return (xw)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b); }
+INLINE xb xpick(xb table, xb i) { return (xb)_mm256_shuffle_epi8((__m256i)table, (__m256i)i); }
+INLINE xf xper(const float *f, int64_t step) {
+    return (xf)_mm256_blend_ps(_mm256_broadcast_ss(f), _mm256_broadcast_ss(f + step), 0xf0);
+}
+INLINE xf xhalves(const uint8_t *p, int64_t ws) {
+    uint16_t a, b;
+    memcpy(&a, p, 2);
+    memcpy(&b, p + ws, 2);
+    return (xf)_mm256_cvtph_ps(_mm_blend_epi16(_mm_set1_epi16((short)a), _mm_set1_epi16((short)b), 0xf0));
+}
+INLINE xf xfma(xf a, xf b, xf c) { return (xf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+#else
+INLINE xb xrows(const void *p, int64_t ws) { xb v; (void)ws; memcpy(&v, p, 16); return v; }
+INLINE xf xbc(const float *x) { xf v; memcpy(&v, x, 16); return v; }
+INLINE xb xlo8(xb a, xb b) { return __builtin_shuffle(a, b, (xb){0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23}); }
+INLINE xb xhi8(xb a, xb b) { return __builtin_shuffle(a, b, (xb){8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31}); }
+INLINE xw xlo16(xw a, xw b) { return __builtin_shuffle(a, b, (xw){0, 8, 1, 9, 2, 10, 3, 11}); }
+INLINE xw xhi16(xw a, xw b) { return __builtin_shuffle(a, b, (xw){4, 12, 5, 13, 6, 14, 7, 15}); }
+INLINE xb xpick(xb table, xb i) {
+#if GL_NEON
+    return (xb)vqtbl1q_u8((uint8x16_t)table, (uint8x16_t)i);
+#else
+    for (int k = 0; k < 16; k++) i[k] = table[i[k] & 15];
+    return i;
+#endif
+}
+INLINE xf xper(const float *f, int64_t step) { (void)step; return xset(*f); }
+INLINE xf xhalves(const uint8_t *p, int64_t ws) { uint16_t h; (void)ws; memcpy(&h, p, 2); return xset(half1(h)); }
+INLINE xf xfma(xf a, xf b, xf c) {
+#if GL_NEON
+    return (xf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#else
+    return a * b + c;
+#endif
+}
+#endif
+
+// xrowsf takes four floats of each row.
+INLINE xf xrowsf(const float *p, int64_t step) { return (xf)xrows(p, 4 * step); }
+
+// xfold adds the 16 lanes of each row, which stand in four vectors, as fold does.
+INLINE void xfold(const xf *l, float *y) {
+    xf a = (l[0] + l[2]) + (l[1] + l[3]);
+    for (int r = 0; r < XR; r++) y[r] = (a[4 * r] + a[4 * r + 2]) + (a[4 * r + 1] + a[4 * r + 3]);
 }
 
 #endif

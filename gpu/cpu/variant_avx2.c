@@ -5,6 +5,8 @@
 #else
 #pragma GCC target("avx2,fma,f16c")
 #endif
+#define GL_AVX512 0
+#define GL_NEON 0
 #define GL_AVX2 1
 #define GL_NAME "avx2"
 #include "variant.h"

@@ -7,7 +7,9 @@ import "C"
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -93,7 +95,7 @@ func (r *Runtime) layoutOf(w *ops.Weight) C.int32_t {
 	if l := C.gl_layout_of(C.int(w.Type)); l >= 0 {
 		return l
 	}
-	return C.GL_Q8F
+	return C.GL_Q8C
 }
 
 // describe fills the C description of every weight and measures the packed ones.
@@ -118,14 +120,21 @@ func (r *Runtime) describe(uses map[*ops.Weight]*usage) error {
 		c.layout = C.GL_EXACT
 		if u := uses[w]; u != nil && u.matrix {
 			c.layout = r.layoutOf(w)
-		}
-		if c.layout >= C.GL_Q8 {
-			c.tile_bytes = C.gl_tile_bytes(C.int(c.layout), C.int(w.Cols))
+			switch {
+			case c.layout >= C.GL_Q8:
+				c.tile_bytes = C.gl_tile_bytes(C.int(c.layout), C.int(w.Cols))
+			case w.Type.HasCodes():
+				c.tile_bytes = tileRows * codesBytes * C.int64_t(w.Cols/32)
+			}
 		}
 		r.weights[w] = c
 	}
 	return nil
 }
+
+// codesBytes is the size of 32 columns of T_CODES, the form in which exact mode
+// multiplies types without kernels of their own: cpu.h.
+const codesBytes = 40
 
 // tileRows is the number of weight rows that are interleaved.
 const tileRows = C.GL_TILE
@@ -211,13 +220,13 @@ func (r *Runtime) runPack(ctx context.Context, tasks []packTask, done int64, pro
 	var wg sync.WaitGroup
 	for range min(r.opts.Threads, len(tasks)) {
 		wg.Go(func() {
-			var rows []float32
+			var row codesRow
 			for ctx.Err() == nil {
 				i := next.Add(1) - 1
 				if i >= int64(len(tasks)) {
 					return
 				}
-				rows = tasks[i].run(rows)
+				tasks[i].run(&row)
 				report(tasks[i].bytes)
 			}
 		})
@@ -226,26 +235,51 @@ func (r *Runtime) runPack(ctx context.Context, tasks []packTask, done int64, pro
 	return ctx.Err()
 }
 
-// run packs the task's tiles; rows is scratch that it may grow.
-func (t packTask) run(rows []float32) []float32 {
-	if t.c.layout != C.GL_Q8F {
+// codesRow is one row of a type that is packed as codes.
+type codesRow struct {
+	codes  []int8
+	scales []float32
+}
+
+// run packs the task's tiles; row is scratch that it may grow.
+func (t packTask) run(row *codesRow) {
+	if !t.w.Type.HasCodes() {
 		C.gl_pack(t.c, C.int64_t(t.from), C.int64_t(t.to))
-		return rows
+		return
 	}
-	cols, rowBytes := t.w.Cols, int(t.c.row_bytes)
-	if len(rows) < cols*tileRows {
-		rows = make([]float32, cols*tileRows)
+	if cols := t.w.Cols; len(row.codes) != cols {
+		row.codes, row.scales = make([]int8, cols), make([]float32, cols/16)
 	}
 	for i := t.from; i < t.to; i++ {
-		first := int(i%int64(t.c.tiles)) * tileRows
-		n := min(tileRows, t.w.Rows-first)
-		at := (int(i/int64(t.c.tiles))*t.w.Rows + first) * rowBytes
-		// Validate has checked type and size: Dequantize cannot fail.
-		if err := tensor.Dequantize(t.w.Type, rows[:n*cols], t.w.Data[at:at+n*rowBytes]); err != nil {
-			panic(fmt.Sprintf("cpu: validated weight %q: %v", t.w.Name, err))
+		expert, first := int(i/int64(t.c.tiles)), int(i%int64(t.c.tiles))*tileRows
+		for r := first; r < min(first+tileRows, t.w.Rows); r++ {
+			t.packRow(row, expert, r)
 		}
-		tile := (*C.uint8_t)(unsafe.Add(unsafe.Pointer(t.c.packed), i*int64(t.c.tile_bytes)))
-		C.gl_pack_f32(tile, (*C.float)(&rows[0]), C.int(n), C.int(cols))
 	}
-	return rows
+}
+
+// packRow puts row r of an expert where the matrix's layout has it.
+func (t packTask) packRow(row *codesRow, expert, r int) {
+	at := (expert*t.w.Rows + r) * int(t.c.row_bytes)
+	// Validate has checked type and size: Codes cannot fail.
+	if err := tensor.Codes(t.w.Type, row.codes, row.scales, t.w.Data[at:at+int(t.c.row_bytes)]); err != nil {
+		panic(fmt.Sprintf("cpu: validated weight %q: %v", t.w.Name, err))
+	}
+	if t.c.layout != C.GL_EXACT {
+		tile := unsafe.Add(unsafe.Pointer(t.c.packed), int64(t.c.tile_bytes)*(int64(expert)*int64(t.c.tiles)+int64(r/tileRows)))
+		C.gl_pack_codes((*C.uint8_t)(tile), C.int(r%tileRows), (*C.int8_t)(&row.codes[0]), (*C.float)(&row.scales[0]), C.int(t.w.Cols))
+		return
+	}
+	// The kernel takes rows without gaps between experts, as in the file.
+	n := t.w.Cols / 32 * codesBytes
+	out := unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(t.c.packed), (expert*t.w.Rows+r)*n)), n)
+	for b := range t.w.Cols / 32 {
+		block := out[b*codesBytes:]
+		for i, s := range row.scales[2*b : 2*b+2] {
+			binary.NativeEndian.PutUint32(block[4*i:], math.Float32bits(s))
+		}
+		for i, c := range row.codes[32*b : 32*b+32] {
+			block[8+i] = byte(c)
+		}
+	}
 }

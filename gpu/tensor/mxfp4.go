@@ -30,12 +30,12 @@ func halfE8M0(e byte) float32 {
 // decodeNVFP4: four UE4M3 scales of the groups of 16, then 8 bytes of nibbles for each
 // group: value j in the low nibble of byte j, value j+8 in its high nibble. A further
 // scale per tensor, where a file has one, is a tensor of its own and not applied here.
-func decodeNVFP4(dst []float32, src []byte) {
+func decodeNVFP4(codes []int8, scales []float32, src []byte) {
 	for g := range 4 {
-		d := halfUE4M3(src[g])
+		scales[g] = halfUE4M3(src[g])
 		for j, b := range src[4+8*g:][:8] {
-			dst[16*g+j] = d * e2m1Doubled[b&15]
-			dst[16*g+j+8] = d * e2m1Doubled[b>>4]
+			codes[16*g+j] = int8(e2m1Doubled[b&15])
+			codes[16*g+j+8] = int8(e2m1Doubled[b>>4])
 		}
 	}
 }

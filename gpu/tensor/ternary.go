@@ -8,34 +8,40 @@ var powers3 = [5]byte{1, 3, 9, 27, 81}
 // trit returns digit n, less one, of a byte that holds a number below 3⁵ as a fraction
 // of 256: multiplying by 3ⁿ drops the digits before it (the product wraps at 256), and
 // the carry of a further ·3 is the digit.
-func trit(b byte, n int) float32 {
+func trit(b byte, n int) int8 {
 	b *= powers3[n]
-	return float32(int(uint16(b)*3>>8) - 1)
+	return int8(uint16(b)*3>>8) - 1
 }
 
 // decodeTQ1_0: 48 bytes of five digits each, 4 bytes of four digits, f16 d; x = d·q.
 // Values 0…159 are digits 0…4 of bytes 0…31, values 160…239 those of bytes 32…47,
 // values 240…255 digits 0…3 of the last four bytes.
-func decodeTQ1_0(dst []float32, src []byte) {
-	d := half(src[52:])
-	put := func(dst []float32, run []byte, digits int) {
+func decodeTQ1_0(codes []int8, scales []float32, src []byte) {
+	fill(scales, half(src[52:]))
+	put := func(codes []int8, run []byte, digits int) {
 		for n := range digits {
 			for j, b := range run {
-				dst[len(run)*n+j] = d * trit(b, n)
+				codes[len(run)*n+j] = trit(b, n)
 			}
 		}
 	}
-	put(dst, src[:32], 5)
-	put(dst[160:], src[32:48], 5)
-	put(dst[240:], src[48:52], 4)
+	put(codes, src[:32], 5)
+	put(codes[160:], src[32:48], 5)
+	put(codes[240:], src[48:52], 4)
 }
 
 // decodeTQ2_0: 64 bytes of bit pairs, f16 d; x = d·(q−1). 32 bytes hold 128 values:
 // pair p of byte j is value 32p + j. The unused pair 3 stands for 2.
-func decodeTQ2_0(dst []float32, src []byte) {
-	d := half(src[64:])
-	for i := range dst {
+func decodeTQ2_0(codes []int8, scales []float32, src []byte) {
+	fill(scales, half(src[64:]))
+	for i := range codes {
 		b := src[32*(i/128)+i%32]
-		dst[i] = d * float32(int(b>>(2*(i/32%4))&3)-1)
+		codes[i] = int8(b>>(2*(i/32%4))&3) - 1
+	}
+}
+
+func fill(scales []float32, d float32) {
+	for i := range scales {
+		scales[i] = d
 	}
 }

@@ -55,41 +55,44 @@ type layout struct {
 	// decode widens one block; dst has size values and src bytes bytes. It is nil for
 	// types without blocks; of those only F32, F16 and BF16 are weights, see plain.
 	decode func(dst []float32, src []byte)
+	// codes, in place of decode, gives a block whose values are a signed byte times a
+	// float32 scale for each 16 of them; every such product is exact.
+	codes func(codes []int8, scales []float32, src []byte)
 }
 
 // layouts is indexed by Type; an empty name is an unknown type.
 var layouts = [...]layout{
-	F32:     {"F32", 1, 4, nil}, // no blocks, Dequantize widens it itself
-	F16:     {"F16", 1, 2, nil},
-	BF16:    {"BF16", 1, 2, nil},
-	Q4_0:    {"Q4_0", 32, 18, decodeQ4_0},
-	Q4_1:    {"Q4_1", 32, 20, decodeQ4_1},
-	Q5_0:    {"Q5_0", 32, 22, decodeQ5_0},
-	Q5_1:    {"Q5_1", 32, 24, decodeQ5_1},
-	Q8_0:    {"Q8_0", 32, 34, decodeQ8_0},
-	Q2_K:    {"Q2_K", superBlock, 84, decodeQ2_K},
-	Q3_K:    {"Q3_K", superBlock, 110, decodeQ3_K},
-	Q4_K:    {"Q4_K", superBlock, 144, decodeQ4_K},
-	Q5_K:    {"Q5_K", superBlock, 176, decodeQ5_K},
-	Q6_K:    {"Q6_K", superBlock, 210, decodeQ6_K},
-	IQ2_XXS: {"IQ2_XXS", superBlock, 66, decodeIQ2_XXS},
-	IQ2_XS:  {"IQ2_XS", superBlock, 74, decodeIQ2_XS},
-	IQ3_XXS: {"IQ3_XXS", superBlock, 98, decodeIQ3_XXS},
-	IQ1_S:   {"IQ1_S", superBlock, 50, decodeIQ1_S},
-	IQ4_NL:  {"IQ4_NL", 32, 18, decodeIQ4_NL},
-	IQ3_S:   {"IQ3_S", superBlock, 110, decodeIQ3_S},
-	IQ2_S:   {"IQ2_S", superBlock, 82, decodeIQ2_S},
-	IQ4_XS:  {"IQ4_XS", superBlock, 136, decodeIQ4_XS},
-	IQ1_M:   {"IQ1_M", superBlock, 56, decodeIQ1_M},
-	TQ1_0:   {"TQ1_0", superBlock, 54, decodeTQ1_0},
-	TQ2_0:   {"TQ2_0", superBlock, 66, decodeTQ2_0},
-	MXFP4:   {"MXFP4", 32, 17, decodeMXFP4},
-	NVFP4:   {"NVFP4", 64, 36, decodeNVFP4},
-	I8:      {"I8", 1, 1, nil},
-	I16:     {"I16", 1, 2, nil},
-	I32:     {"I32", 1, 4, nil},
-	I64:     {"I64", 1, 8, nil},
-	F64:     {"F64", 1, 8, nil},
+	F32:     {"F32", 1, 4, nil, nil}, // no blocks, Dequantize widens it itself
+	F16:     {"F16", 1, 2, nil, nil},
+	BF16:    {"BF16", 1, 2, nil, nil},
+	Q4_0:    {"Q4_0", 32, 18, decodeQ4_0, nil},
+	Q4_1:    {"Q4_1", 32, 20, decodeQ4_1, nil},
+	Q5_0:    {"Q5_0", 32, 22, decodeQ5_0, nil},
+	Q5_1:    {"Q5_1", 32, 24, decodeQ5_1, nil},
+	Q8_0:    {"Q8_0", 32, 34, decodeQ8_0, nil},
+	Q2_K:    {"Q2_K", superBlock, 84, decodeQ2_K, nil},
+	Q3_K:    {"Q3_K", superBlock, 110, decodeQ3_K, nil},
+	Q4_K:    {"Q4_K", superBlock, 144, decodeQ4_K, nil},
+	Q5_K:    {"Q5_K", superBlock, 176, decodeQ5_K, nil},
+	Q6_K:    {"Q6_K", superBlock, 210, decodeQ6_K, nil},
+	IQ2_XXS: {"IQ2_XXS", superBlock, 66, nil, decodeIQ2_XXS},
+	IQ2_XS:  {"IQ2_XS", superBlock, 74, nil, decodeIQ2_XS},
+	IQ3_XXS: {"IQ3_XXS", superBlock, 98, nil, decodeIQ3_XXS},
+	IQ1_S:   {"IQ1_S", superBlock, 50, nil, decodeIQ1_S},
+	IQ4_NL:  {"IQ4_NL", 32, 18, decodeIQ4_NL, nil},
+	IQ3_S:   {"IQ3_S", superBlock, 110, nil, decodeIQ3_S},
+	IQ2_S:   {"IQ2_S", superBlock, 82, nil, decodeIQ2_S},
+	IQ4_XS:  {"IQ4_XS", superBlock, 136, decodeIQ4_XS, nil},
+	IQ1_M:   {"IQ1_M", superBlock, 56, nil, decodeIQ1_M},
+	TQ1_0:   {"TQ1_0", superBlock, 54, nil, decodeTQ1_0},
+	TQ2_0:   {"TQ2_0", superBlock, 66, nil, decodeTQ2_0},
+	MXFP4:   {"MXFP4", 32, 17, decodeMXFP4, nil},
+	NVFP4:   {"NVFP4", 64, 36, nil, decodeNVFP4},
+	I8:      {"I8", 1, 1, nil, nil},
+	I16:     {"I16", 1, 2, nil, nil},
+	I32:     {"I32", 1, 4, nil, nil},
+	I64:     {"I64", 1, 8, nil, nil},
+	F64:     {"F64", 1, 8, nil, nil},
 }
 
 func (t Type) layout() layout {
@@ -120,7 +123,7 @@ func (t Type) Known() bool { return t.layout().name != "" }
 
 // Dequantizable reports whether Dequantize can widen the type to float32: it holds
 // for every weight type, not for integers and F64.
-func (t Type) Dequantizable() bool { return t.plain() || t.layout().decode != nil }
+func (t Type) Dequantizable() bool { return t.plain() || t.layout().decode != nil || t.HasCodes() }
 
 // plain reports whether the type holds one float per element, without blocks.
 func (t Type) plain() bool { return t == F32 || t == F16 || t == BF16 }

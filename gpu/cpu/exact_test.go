@@ -1,0 +1,98 @@
+//go:build cgo
+
+package cpu_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"ganglion/gpu/ops"
+	"ganglion/gpu/tensor"
+)
+
+// exactTypes are all types a matrix can have.
+func exactTypes() []tensor.Type { return tensor.Types() }
+
+// TestExactProducts compares exact mode with widened weights and ops.Dot bit for bit,
+// for every type, with a partly filled tile and each number of rows that has its own
+// kernel.
+func TestExactProducts(t *testing.T) {
+	const rows, most = 21, 19
+	for _, kernels := range kernelNames() {
+		for _, typ := range exactTypes() {
+			cols := 512
+			if typ.BlockSize() == 1 {
+				cols = 77 // not whole vectors
+			}
+			t.Run(fmt.Sprintf("%s/%v", kernels, typ), func(t *testing.T) {
+				rng := rand.New(rand.NewPCG(5, uint64(typ)))
+				w := drawn(rng, typ, rows, cols)
+				x := make([]float32, most*cols)
+				for i := range x {
+					x[i] = float32(rng.NormFloat64())
+				}
+				for _, n := range []int{1, 2, 3, 4, 8, most} {
+					checkExact(t, kernels, w, x[:n*cols], n)
+				}
+			})
+		}
+	}
+}
+
+// drawn is a random matrix of any type: blocks for those of scaleAt, otherwise random
+// bytes of which those are kept whose values are finite and moderate.
+func drawn(rng *rand.Rand, typ tensor.Type, rows, cols int) *ops.Weight {
+	if _, ok := scaleAt[typ]; ok {
+		return randomWeight(rng, typ, rows, cols)
+	}
+	w := zeroWeight(typ, rows, cols)
+	step := typ.BlockBytes()
+	values := make([]float32, typ.BlockSize())
+	for at := 0; at < len(w.Data); {
+		block := w.Data[at : at+step]
+		for i := range block {
+			block[i] = byte(rng.Uint32())
+		}
+		if err := tensor.Dequantize(typ, values, block); err != nil {
+			panic(err)
+		}
+		if moderate(values) {
+			at += step
+		}
+	}
+	return w
+}
+
+func moderate(values []float32) bool {
+	for _, v := range values {
+		if !(math.Abs(float64(v)) < 1e4) {
+			return false
+		}
+	}
+	return true
+}
+
+func checkExact(t *testing.T, kernels string, w *ops.Weight, x []float32, n int) {
+	t.Helper()
+	o := options(n, 2)
+	o.Numerics = ops.Exact
+	_, prog := load(t, open(t, kernels), productPlan(w), o, n)
+	var res ops.Result
+	if err := prog.Run(embeddings(n, n, ops.WantRow, x), &res); err != nil {
+		t.Fatal(err)
+	}
+	dense := make([]float32, w.Cols*w.Rows)
+	if err := tensor.Dequantize(w.Type, dense, w.Data); err != nil {
+		t.Fatal(err)
+	}
+	for r, head := range res.Heads {
+		for o, got := range head.Row {
+			want := ops.Dot(dense[o*w.Cols:(o+1)*w.Cols], x[r*w.Cols:(r+1)*w.Cols])
+			if math.Float32bits(got) != math.Float32bits(want) {
+				t.Fatalf("%d rows: row %d, output %d: got %v (%08x), want %v (%08x)", n, r, o, got, math.Float32bits(got), want, math.Float32bits(want))
+			}
+		}
+	}
+}
