@@ -17,7 +17,7 @@ func dbrx(g *graph) error {
 
 // phiMoE is Phi-3.5-MoE: RMSNorm with a bias, LongRoPE, biases everywhere.
 func phiMoE(g *graph) error {
-	a := attention{table: g.rope(ropeSpec{factors: true}), neox: true}
+	a := attention{table: g.rope(ropeSpec{factors: true}), neox: true, early: true}
 	return experts(g, a, func() moe { return moe{act: ops.SiLU, norm: true, ff: g.width()} })
 }
 
