@@ -32,7 +32,7 @@ type Model interface {
 	// run again.
 	Truncate(slot, n int) (kept int, err error)
 	// Run appends the rows' tokens to their slots in one batch and fills one head
-	// for each row that wants one, in row order. At most Info().MaxRows rows; rows
+	// for each row that wants one, in row order; a head in error ends its sequence alone. At most Info().MaxRows rows; rows
 	// of one slot stand together. Heads are valid until the next Run.
 	Run(rows []engine.Row) ([]engine.Head, error)
 	Close() error

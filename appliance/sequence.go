@@ -111,6 +111,10 @@ func (q *sequence) advance(h *engine.Head, v Vocabulary, now func() time.Time, s
 			q.err = fmt.Errorf("appliance: sequence: panic: %v", p)
 		}
 	}()
+	if h.Err != nil {
+		q.err = h.Err
+		return
+	}
 	in := sampling.Input{Best: h.Best, Max: h.Max, LogSumExp: h.LogSumExp, IDs: h.IDs, Logits: h.Logits, Row: h.Row}
 	from := now()
 	if q.first.IsZero() {

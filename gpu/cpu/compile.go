@@ -202,7 +202,7 @@ func (c *compiler) op(op ops.Op) {
 	case *ops.KVStore:
 		k := c.r.plan.Caches[v.Cache]
 		o.kind = C.GL_OP_KVSTORE
-		o.i = [8]C.int32_t{C.int32_t(k.KVHeads), C.int32_t(k.KeyDim), C.int32_t(k.ValueDim), C.int32_t(c.r.caches[v.Cache].cells)}
+		o.i = [8]C.int32_t{C.int32_t(k.KVHeads), C.int32_t(k.KeyDim), C.int32_t(k.ValueDim), C.int32_t(c.r.paging.Of[v.Cache])}
 		o.mem = [2]unsafe.Pointer{c.r.caches[v.Cache].keys.p, c.r.caches[v.Cache].values.p}
 		views(in(v.K, v.V))
 	case *ops.Attention:
@@ -233,7 +233,7 @@ func (c *compiler) glu(v *ops.GLU) C.gl_op {
 func (c *compiler) attention(v *ops.Attention) C.gl_op {
 	k := c.r.plan.Caches[v.Cache]
 	o := C.gl_op{kind: C.GL_OP_ATTENTION, by: C.GL_BY_TASK}
-	o.i = [8]C.int32_t{C.int32_t(k.KVHeads), C.int32_t(k.KeyDim), C.int32_t(k.ValueDim), C.int32_t(c.r.caches[v.Cache].cells),
+	o.i = [8]C.int32_t{C.int32_t(k.KVHeads), C.int32_t(k.KeyDim), C.int32_t(k.ValueDim), C.int32_t(c.r.paging.Of[v.Cache]),
 		C.int32_t(v.Heads), C.int32_t(v.Window), C.int32_t(c.r.chunksAtMost(v)), C.int32_t(partialFloats(k.ValueDim))}
 	o.f[0], o.f[1] = C.float(v.Scale), C.float(v.Softcap)
 	if v.Softcap > 0 {

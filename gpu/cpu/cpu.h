@@ -42,7 +42,11 @@ enum {
     GL_LAYOUTS
 };
 
-enum { GL_TILE = 8, GL_CHUNK = 256, GL_LSE = 1024 };
+enum { GL_TILE = 8, GL_CHUNK = 256, GL_LSE = 1024, GL_PAGE = 64, GL_CHUNK_PAGES = GL_CHUNK / GL_PAGE };
+
+// The types of cached keys and values. A head of n values in GL_KV_Q8 is n signed bytes
+// and then a half for each 32 of them, their scale.
+enum { GL_KV_F16, GL_KV_F32, GL_KV_Q8, GL_KV_BLOCK = 32 };
 
 // The element types of gpu/tensor that the C code knows, by their GGUF numbers.
 // T_CODES is no type of a file: weights.go makes it of the types that have no kernels.
@@ -192,8 +196,9 @@ struct gl_pool;
 typedef struct {
     gl_op *ops;
     int32_t nops, embed_width;
-    int32_t exact, kv_half;
+    int32_t exact, kv_type; // GL_KV_*, as ops.KVType
     int32_t slots, threads;
+    int32_t slot_pages; // entries of one slot's page table
     float *arena[2];
     gl_qblk *quant;  // activations of the current quantised view: [rows][quant_stride]
     int64_t quant_stride;
@@ -210,6 +215,7 @@ typedef struct {
     int32_t adapters;
 
     const int32_t *tokens, *pos, *slot, *outs;
+    const int32_t *pages; // [groups][slots][slot_pages]
     const float *embeds;
     int32_t rows, nouts;
 } gl_prog;
@@ -245,12 +251,21 @@ struct gl_pool *gl_pool_new(int threads);
 void gl_pool_free(struct gl_pool *pool);
 // gl_run executes a program on the calling thread and the pool's.
 void gl_run(struct gl_pool *pool, const gl_kernels *k, gl_prog *p, const int32_t *tokens, const int32_t *pos,
-            const int32_t *slot, const int32_t *outs, const float *embeds, int rows, int nouts);
+            const int32_t *slot, const int32_t *outs, const int32_t *pages, const float *embeds, int rows, int nouts);
 void gl_barrier(const gl_prog *p); // for operations that divide themselves
 
 // Helpers of the kernels.
 static inline int gl_count(const gl_prog *p, int set) { return set ? p->nouts : p->rows; }
 static inline float *gl_row(const gl_prog *p, const gl_view *v, int64_t r) { return p->arena[v->set] + v->off + r * v->stride; }
+// gl_table is the page table of a slot in a group of caches.
+static inline const int32_t *gl_table(const gl_prog *p, int group, int slot) {
+    return p->pages + ((int64_t)group * p->slots + slot) * p->slot_pages;
+}
+// gl_kv_bytes is the size of one head of n values.
+static inline int64_t gl_kv_bytes(int type, int n) {
+    if (type == GL_KV_Q8) return n + (n + GL_KV_BLOCK - 1) / GL_KV_BLOCK * 2;
+    return (int64_t)n * (type == GL_KV_F32 ? 4 : 2);
+}
 static inline int gl_batch_row(const gl_prog *p, const gl_view *v, int r) { return v->set ? p->outs[r] : r; }
 
 #endif

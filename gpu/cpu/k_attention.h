@@ -1,5 +1,6 @@
 // k_attention.h: softmax(scale·q·kᵀ)·v over a row's own sequence, in chunks of 256
-// positions anchored at position 0 (gpu/DESIGN.md, rule 5).
+// positions anchored at position 0 (gpu/DESIGN.md, rule 5). A chunk is at most four
+// pages, and within a page the cells of a head stand one after another.
 //
 // The plain version walks one head and one position at a time. What changed:
 //  1. query heads that share a KV head are computed together (up to four), so that a
@@ -12,25 +13,48 @@
 #include "cpu.h"
 #include "numerics.h"
 
-INLINE v8f a_load(const int half, const uint8_t *p, int64_t i) {
-    if (half) return vhalf(p + 2 * i);
+// a_cell is one cached head: its values and, in GL_KV_Q8, their scales.
+typedef struct {
+    const uint8_t *p;
+    int width;
+} a_cell;
+
+INLINE float a_scale(uint16_t h) {
+#if GL_AVX2
+    return _cvtsh_ss(h);
+#else
+    return half1(h);
+#endif
+}
+
+// a_load widens the 8 values from i on, a multiple of 8.
+INLINE v8f a_load(const int type, a_cell c, int i) {
+    if (type == GL_KV_F16) return vhalf(c.p + 2 * i);
+    if (type == GL_KV_Q8) {
+        uint16_t d;
+        memcpy(&d, c.p + c.width + i / GL_KV_BLOCK * 2, 2);
+        return vcvt(vs8(c.p + i)) * vset(a_scale(d));
+    }
     v8f v;
-    memcpy(&v, p + 4 * i, 32);
+    memcpy(&v, c.p + 4 * i, 32);
     return v;
 }
 
-INLINE v8f a_loadn(const int half, const uint8_t *p, int64_t i, int n) {
-    if (n >= 8) return a_load(half, p, i);
-    uint8_t t[32] = {0};
-    if (n > 0) memcpy(t, p + (half ? 2 : 4) * i, (size_t)((half ? 2 : 4) * n));
-    return a_load(half, t, 0);
+// a_loadn is a_load of the last n values of a head; the rest is zero.
+INLINE v8f a_loadn(const int type, a_cell c, int i, int n) {
+    if (n >= 8) return a_load(type, c, i);
+    const int size = type == GL_KV_F32 ? 4 : type == GL_KV_F16 ? 2 : 1;
+    uint8_t t[40] = {0};
+    if (n > 0) memcpy(t, c.p + size * i, (size_t)(size * n));
+    if (type == GL_KV_Q8) memcpy(t + 8, c.p + c.width + i / GL_KV_BLOCK * 2, 2);
+    return a_load(type, (a_cell){t, 8}, 0);
 }
 
 INLINE v8f a_madd(const int exact, v8f a, v8f b, v8f c) { return exact ? c + a * b : vfma(a, b, c); }
 
 // a_dots: nq queries times nk keys; s[q·GL_CHUNK + k] receives the dot products.
-INLINE void a_dots(const int half, const int exact, const int nq, const int nk, const float *q, int64_t qs,
-                   const uint8_t *const *k, int n, float *s) {
+INLINE void a_dots(const int type, const int exact, const int nq, const int nk, const float *q, int64_t qs,
+                   const a_cell *k, int n, float *s) {
     v8f l[4][4], h[4][4]; // fixed sizes: arrays of variable size stay in memory
 UNROLL
     for (int a = 0; a < nq; a++)
@@ -40,7 +64,7 @@ UNROLL
     for (; i + 16 <= n; i += 16)
 UNROLL
         for (int b = 0; b < nk; b++) {
-            v8f k0 = a_load(half, k[b], i), k1 = a_load(half, k[b], i + 8);
+            v8f k0 = a_load(type, k[b], i), k1 = a_load(type, k[b], i + 8);
 UNROLL
             for (int a = 0; a < nq; a++) {
                 l[a][b] = a_madd(exact, vload(q + a * qs + i), k0, l[a][b]);
@@ -52,9 +76,9 @@ UNROLL
         for (int b = 0; b < nk; b++)
 UNROLL
             for (int a = 0; a < nq; a++) {
-                l[a][b] = a_madd(exact, vgetn(q + a * qs + i, n - i), a_loadn(half, k[b], i, n - i), l[a][b]);
+                l[a][b] = a_madd(exact, vgetn(q + a * qs + i, n - i), a_loadn(type, k[b], i, n - i), l[a][b]);
                 if (n - i > 8)
-                    h[a][b] = a_madd(exact, vgetn(q + a * qs + i + 8, n - i - 8), a_loadn(half, k[b], i + 8, n - i - 8), h[a][b]);
+                    h[a][b] = a_madd(exact, vgetn(q + a * qs + i + 8, n - i - 8), a_loadn(type, k[b], i + 8, n - i - 8), h[a][b]);
             }
 UNROLL
     for (int a = 0; a < nq; a++)
@@ -62,48 +86,64 @@ UNROLL
         for (int b = 0; b < nk; b++) s[a * GL_CHUNK + b] = fold(l[a][b], h[a][b]);
 }
 
-// a_kv is one KV head of a slot: position lo+j stands in cell (first + j) mod cells.
+// a_kv is one KV head of the positions of a chunk, page by page: position GL_CHUNK·c + i
+// stands in cell i mod GL_PAGE of page[i / GL_PAGE].
 typedef struct {
-    const uint8_t *base;
+    const uint8_t *page[GL_CHUNK_PAGES]; // the head's cells
     int64_t bytes; // of one cell
-    int first, cells;
+    int width;
 } a_kv;
 
-INLINE const uint8_t *a_cell(const a_kv *k, int j) {
-    int c = k->first + j;
-    return k->base + (c >= k->cells ? c - k->cells : c) * k->bytes;
+// a_pages finds the pages of chunk c that hold positions [lo, hi).
+INLINE void a_pages(const int32_t *table, const void *mem, int64_t heads, int64_t head, int lo, int hi, a_kv *k) {
+    for (int g = lo / GL_PAGE; g <= (hi - 1) / GL_PAGE; g++)
+        k->page[g % GL_CHUNK_PAGES] = (const uint8_t *)mem + (table[g] * heads + head) * GL_PAGE * k->bytes;
 }
 
-INLINE void a_scores(const int half, const int exact, const int nq, const int nk, const float *q, int64_t qs, const a_kv *k,
-                     int n, int width, float *s) {
-    int j = 0;
-    for (; j + nk <= n; j += nk) {
-        const uint8_t *p[4];
+INLINE a_cell a_at(const a_kv *k, const uint8_t *page, int i) { return (a_cell){page + i * k->bytes, k->width}; }
+
+// a_scores walks the runs of positions that stand together: those of a page.
+INLINE void a_scores(const int type, const int exact, const int nq, const int nk, const float *q, int64_t qs, const a_kv *k,
+                     int from, int to, float *s) {
+    for (int i = from; i < to;) {
+        const uint8_t *page = k->page[i / GL_PAGE];
+        int j = i % GL_PAGE, end = to - i + j < GL_PAGE ? to - i + j : GL_PAGE;
+        const int at = i - from - j; // of the page's cell 0 in s
+        i += end - j;
+        for (; j + nk <= end; j += nk) {
+            a_cell c[4];
 UNROLL
-        for (int b = 0; b < nk; b++) p[b] = a_cell(k, j + b);
-        a_dots(half, exact, nq, nk, q, qs, p, width, s + j);
-    }
-    for (; j < n; j++) {
-        const uint8_t *p[1] = {a_cell(k, j)};
-        a_dots(half, exact, nq, 1, q, qs, p, width, s + j);
+            for (int b = 0; b < nk; b++) c[b] = a_at(k, page, j + b);
+            a_dots(type, exact, nq, nk, q, qs, c, k->width, s + at + j);
+        }
+        for (; j < end; j++) {
+            a_cell c[1] = {a_at(k, page, j)};
+            a_dots(type, exact, nq, 1, q, qs, c, k->width, s + at + j);
+        }
     }
 }
 
 // a_values adds e_j·v_j for nv vectors of columns from d on.
-INLINE void a_values(const int half, const int exact, const int nq, const int nv, const float *e, const a_kv *v, int n, int d,
-                     float *acc, int64_t as) {
+INLINE void a_values(const int type, const int exact, const int nq, const int nv, const float *e, const a_kv *v, int from, int to,
+                     int d, float *acc, int64_t as) {
     v8f s[4][8];
 UNROLL
     for (int a = 0; a < nq; a++)
 UNROLL
         for (int b = 0; b < nv; b++) s[a][b] = vset(0);
-    for (int j = 0; j < n; j++) {
-        const uint8_t *p = a_cell(v, j);
+    for (int i = from; i < to;) {
+        const uint8_t *page = v->page[i / GL_PAGE];
+        int j = i % GL_PAGE, end = to - i + j < GL_PAGE ? to - i + j : GL_PAGE;
+        const int at = i - from - j; // of the page's cell 0 in e
+        i += end - j;
+        for (; j < end; j++) {
+            a_cell c = a_at(v, page, j);
 UNROLL
-        for (int b = 0; b < nv; b++) {
-            v8f x = a_load(half, p, d + 8 * b);
+            for (int b = 0; b < nv; b++) {
+                v8f x = a_load(type, c, d + 8 * b);
 UNROLL
-            for (int a = 0; a < nq; a++) s[a][b] = a_madd(exact, vset(e[a * GL_CHUNK + j]), x, s[a][b]);
+                for (int a = 0; a < nq; a++) s[a][b] = a_madd(exact, vset(e[a * GL_CHUNK + at + j]), x, s[a][b]);
+            }
         }
     }
 UNROLL
@@ -112,13 +152,17 @@ UNROLL
         for (int b = 0; b < nv; b++) vstore(acc + a * as + d + 8 * b, s[a][b]);
 }
 
-INLINE void a_value_rest(const int half, const int exact, const int nq, const float *e, const a_kv *v, int n, int d, int width,
+// a_value_rest adds the last columns, fewer than a vector.
+INLINE void a_value_rest(const int type, const int exact, const int nq, const float *e, const a_kv *v, int from, int to, int d,
                          float *acc, int64_t as) {
 UNROLL
     for (int a = 0; a < nq; a++) {
         v8f s = vset(0);
-        for (int j = 0; j < n; j++) s = a_madd(exact, vset(e[a * GL_CHUNK + j]), a_loadn(half, a_cell(v, j), d, width - d), s);
-        vputpart(acc + a * as + d, s, width - d);
+        for (int i = from; i < to; i++) {
+            a_cell c = a_at(v, v->page[i / GL_PAGE], i % GL_PAGE);
+            s = a_madd(exact, vset(e[a * GL_CHUNK + i - from]), a_loadn(type, c, d, v->width - d), s);
+        }
+        vputpart(acc + a * as + d, s, v->width - d);
     }
 }
 
@@ -167,27 +211,30 @@ INLINE void a_softmax(const int half, const a_task *t, int a, float *s, float *p
     for (int j = 0; j < n; j += 8) vputn(s + j, a_round(half, vgetn(s + j, n - j) * r), n - j);
 }
 
-INLINE void a_chunk(const int half, const int exact, const int nq, const a_task *t) {
-    const int n = t->hi - t->lo, kd = t->op->i[1], vd = t->op->i[2];
-    a_scores(half, exact, nq, 4 / nq, t->q, kd, &t->k, n, kd, t->scores);
+INLINE void a_chunk(const int type, const int exact, const int nq, const a_task *t) {
+    const int from = t->lo % GL_CHUNK, to = from + t->hi - t->lo, kd = t->op->i[1], vd = t->op->i[2];
+    a_scores(type, exact, nq, 4 / nq, t->q, kd, &t->k, from, to, t->scores);
 UNROLL
-    for (int a = 0; a < nq; a++) a_softmax(half, t, a, t->scores + a * GL_CHUNK, t->part + a * t->ps, vd);
+    for (int a = 0; a < nq; a++) a_softmax(type == GL_KV_F16, t, a, t->scores + a * GL_CHUNK, t->part + a * t->ps, vd);
     int d = 0;
-    for (; d + 64 / nq <= vd; d += 64 / nq) a_values(half, exact, nq, 8 / nq, t->scores, &t->v, n, d, t->part, t->ps);
-    for (; d + 8 <= vd; d += 8) a_values(half, exact, nq, 1, t->scores, &t->v, n, d, t->part, t->ps);
-    if (d < vd) a_value_rest(half, exact, nq, t->scores, &t->v, n, d, vd, t->part, t->ps);
+    for (; d + 64 / nq <= vd; d += 64 / nq) a_values(type, exact, nq, 8 / nq, t->scores, &t->v, from, to, d, t->part, t->ps);
+    for (; d + 8 <= vd; d += 8) a_values(type, exact, nq, 1, t->scores, &t->v, from, to, d, t->part, t->ps);
+    if (d < vd) a_value_rest(type, exact, nq, t->scores, &t->v, from, to, d, t->part, t->ps);
 }
 
-#define A_CHUNK(half, exact)                                                                                           \
-    static void a_chunk_##half##exact(const a_task *t) {                                                               \
-        if (t->nq == 4) a_chunk(half, exact, 4, t);                                                                    \
-        else if (t->nq == 2) a_chunk(half, exact, 2, t);                                                               \
-        else a_chunk(half, exact, 1, t);                                                                               \
+#define A_CHUNK(type, exact)                                                                                           \
+    static void a_chunk_##type##exact(const a_task *t) {                                                               \
+        if (t->nq == 4) a_chunk(type, exact, 4, t);                                                                    \
+        else if (t->nq == 2) a_chunk(type, exact, 2, t);                                                               \
+        else a_chunk(type, exact, 1, t);                                                                               \
     }
 A_CHUNK(0, 0)
 A_CHUNK(0, 1)
 A_CHUNK(1, 0)
 A_CHUNK(1, 1)
+A_CHUNK(2, 0)
+A_CHUNK(2, 1)
+static void (*const A_CHUNKS[3][2])(const a_task *t) = {{a_chunk_00, a_chunk_01}, {a_chunk_10, a_chunk_11}, {a_chunk_20, a_chunk_21}};
 
 // a_combine joins the chunks of one head: parts are ps·stride floats apart.
 static void a_combine(const float *sink, int width, const float *part, int64_t step, int chunks, float *out) {
@@ -234,13 +281,13 @@ INLINE int a_groups(int n, int most, int g, int *h, int *nq) {
     return count;
 }
 
-// op_attention: i = {KV heads, key width, value width, cells, heads, window, chunks at
+// op_attention: i = {KV heads, key width, value width, group, heads, window, chunks at
 // most, floats per partial}, f = {scale, softcap, 1/softcap, width of chunks}, vec = {sinks, slopes}.
 static void op_attention(const gl_prog *p, const gl_op *op, int tid) {
-    const int kvh = op->i[0], kd = op->i[1], vd = op->i[2], cells = op->i[3], heads = op->i[4];
-    const int most = op->i[6], share = heads / kvh, n = gl_count(p, op->in[0].set), size = p->kv_half ? 2 : 4;
+    const int kvh = op->i[0], kd = op->i[1], vd = op->i[2], heads = op->i[4];
+    const int most = op->i[6], share = heads / kvh, n = gl_count(p, op->in[0].set);
     const int64_t ps = op->i[7];
-    void (*chunk)(const a_task *) = p->kv_half ? (p->exact ? a_chunk_11 : a_chunk_10) : (p->exact ? a_chunk_01 : a_chunk_00);
+    void (*chunk)(const a_task *) = A_CHUNKS[p->kv_type][p->exact];
     int h = 0, nq = 0, gmax = 4, groups = a_groups(share, gmax, -1, &h, &nq), deep = 1;
     const int split = n * kvh * groups < 4 * p->threads;
     if (split) {
@@ -267,18 +314,17 @@ static void op_attention(const gl_prog *p, const gl_op *op, int tid) {
         int lo = a_oldest(op, pos);
         int first = lo / GL_CHUNK, chunks = pos / GL_CHUNK - first + 1;
         if (c0 >= chunks) continue;
-        int64_t slot = ((int64_t)p->slot[row] * kvh + kv) * cells;
+        const int32_t *table = gl_table(p, op->i[3], p->slot[row]);
         float *scores = p->scratch[tid], *q = scores + 4 * GL_CHUNK, *local = q + 4 * kd;
         float *parts = split ? p->partial + ((int64_t)r * heads + head) * most * ps : local; // [head][chunk]
-        a_rounded(p->kv_half, gl_row(p, &op->in[0], r) + (int64_t)head * kd, nq * kd, q);
+        a_rounded(p->kv_type == GL_KV_F16, gl_row(p, &op->in[0], r) + (int64_t)head * kd, nq * kd, q);
         a_task t = {op, q, op->vec[1] ? op->vec[1] + head : NULL, nq, 0, 0, pos,
-                    {(const uint8_t *)op->mem[0] + slot * kd * size, (int64_t)kd * size, 0, cells},
-                    {(const uint8_t *)op->mem[1] + slot * vd * size, (int64_t)vd * size, 0, cells},
-                    NULL, most * ps, scores};
+                    {{0}, gl_kv_bytes(p->kv_type, kd), kd}, {{0}, gl_kv_bytes(p->kv_type, vd), vd}, NULL, most * ps, scores};
         for (int c = c0; c < (split ? c0 + 1 : chunks); c++) {
             t.lo = (first + c) * GL_CHUNK > lo ? (first + c) * GL_CHUNK : lo;
             t.hi = (first + c + 1) * GL_CHUNK < pos + 1 ? (first + c + 1) * GL_CHUNK : pos + 1;
-            t.k.first = t.v.first = t.lo % cells;
+            a_pages(table, op->mem[0], kvh, kv, t.lo, t.hi, &t.k);
+            a_pages(table, op->mem[1], kvh, kv, t.lo, t.hi, &t.v);
             t.part = parts + c * ps;
             chunk(&t);
         }

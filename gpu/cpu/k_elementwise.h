@@ -278,27 +278,58 @@ static void op_rope(const gl_prog *p, const gl_op *op, int tid) {
     }
 }
 
-// Caches are [slots][KV heads][cells][head width], so that one head's positions are
-// a stream. op_kvstore: i = {KV heads, key width, value width, cells}.
-static void kv_put(const gl_prog *p, void *base, int64_t cell, const float *x, int n) {
-    if (!p->kv_half) {
-        memcpy((float *)base + cell * n, x, (size_t)n * 4);
-        return;
+// kv_quantise is ops.QuantizeKV.
+static void kv_quantise(const float *x, int n, int8_t *q, void *scale) {
+    v8i largest = vseti(0); // magnitudes as bits: NaN is above all
+    for (int i = 0; i < n; i += 8) largest = vmaxi(largest, (v8i)vgetn(x + i, n - i) & 0x7fffffff);
+    int32_t bits = largest[0];
+    for (int k = 1; k < 8; k++) bits = largest[k] > bits ? largest[k] : bits;
+    float d, inverse = 0;
+    memcpy(&d, &bits, 4);
+    const uint16_t h = tohalf1(d * (1.0f / 127.0f));
+    memcpy(scale, &h, 2);
+    d = half1(h);
+    if (d != 0) inverse = recip1(d);
+    const v8f magic = vset(12582912.0f);
+    for (int i = 0; i < n; i += 8) {
+        v8f s = vgetn(x + i, n - i) * vset(inverse);
+        s = vsel(s > vset(127), vset(127), vsel(s < vset(-127), vset(-127), s)) + magic;
+        v8i v = (v8i)s - (v8i)magic;
+        for (int k = 0; k < 8 && i + k < n; k++) q[i + k] = (int8_t)v[k];
     }
-    uint16_t *h = (uint16_t *)base + cell * n;
-    int i = 0;
-    for (; i + 8 <= n; i += 8) vtohalf(h + i, vload(x + i));
-    for (; i < n; i++) h[i] = tohalf1(x[i]);
 }
 
+// kv_put stores the key or value of one head in a cell of its page.
+static void kv_put(const gl_prog *p, uint8_t *cell, const float *x, int n) {
+    int i = 0;
+    switch (p->kv_type) {
+    case GL_KV_F32: memcpy(cell, x, (size_t)n * 4); return;
+    case GL_KV_F16:
+        for (; i + 8 <= n; i += 8) vtohalf(cell + 2 * i, vload(x + i));
+        for (; i < n; i++) {
+            uint16_t h = tohalf1(x[i]);
+            memcpy(cell + 2 * i, &h, 2);
+        }
+        return;
+    }
+    for (; i < n; i += GL_KV_BLOCK)
+        kv_quantise(x + i, n - i < GL_KV_BLOCK ? n - i : GL_KV_BLOCK, (int8_t *)cell + i, cell + n + i / GL_KV_BLOCK * 2);
+}
+
+// A cache is [pages][KV heads][GL_PAGE][head width] in the cache's type, so that one
+// head's positions are a stream within a page and a page is one piece of memory.
+// op_kvstore: i = {KV heads, key width, value width, group}.
 static void op_kvstore(const gl_prog *p, const gl_op *op, int tid) {
     int r0, r1;
     r_rows(p, p->rows, tid, &r0, &r1);
-    const int heads = op->i[0], cells = op->i[3];
-    for (int r = r0; r < r1; r++)
+    const int heads = op->i[0], kd = op->i[1], vd = op->i[2];
+    const int64_t kb = gl_kv_bytes(p->kv_type, kd), vb = gl_kv_bytes(p->kv_type, vd);
+    for (int r = r0; r < r1; r++) {
+        int64_t page = gl_table(p, op->i[3], p->slot[r])[p->pos[r] / GL_PAGE];
         for (int h = 0; h < heads; h++) {
-            int64_t cell = ((int64_t)p->slot[r] * heads + h) * cells + p->pos[r] % cells;
-            kv_put(p, op->mem[0], cell, gl_row(p, &op->in[0], r) + (int64_t)h * op->i[1], op->i[1]);
-            kv_put(p, op->mem[1], cell, gl_row(p, &op->in[1], r) + (int64_t)h * op->i[2], op->i[2]);
+            int64_t cell = (page * heads + h) * GL_PAGE + p->pos[r] % GL_PAGE;
+            kv_put(p, (uint8_t *)op->mem[0] + cell * kb, gl_row(p, &op->in[0], r) + (int64_t)h * kd, kd);
+            kv_put(p, (uint8_t *)op->mem[1] + cell * vb, gl_row(p, &op->in[1], r) + (int64_t)h * vd, vd);
         }
+    }
 }

@@ -43,6 +43,13 @@ func (b block) floats(at, n int) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Add(b.p, 4*at)), n)
 }
 
+// copyPart copies part src of the block's n equal parts over part dst.
+func (b block) copyPart(n, dst, src int) {
+	size := int(b.bytes) / n
+	all := unsafe.Slice((*byte)(b.p), b.bytes)
+	copy(all[dst*size:(dst+1)*size], all[src*size:(src+1)*size])
+}
+
 // array is the block as n values of T.
 func array[T any](b block, n int) []T { return unsafe.Slice((*T)(b.p), n) }
 

@@ -135,8 +135,8 @@ void gl_pool_free(struct gl_pool *p) {
 }
 
 void gl_run(struct gl_pool *pool, const gl_kernels *k, gl_prog *p, const int32_t *tokens, const int32_t *pos,
-            const int32_t *slot, const int32_t *outs, const float *embeds, int rows, int nouts) {
-    p->tokens = tokens, p->pos = pos, p->slot = slot, p->outs = outs, p->embeds = embeds;
+            const int32_t *slot, const int32_t *outs, const int32_t *pages, const float *embeds, int rows, int nouts) {
+    p->tokens = tokens, p->pos = pos, p->slot = slot, p->outs = outs, p->pages = pages, p->embeds = embeds;
     p->rows = rows, p->nouts = nouts;
     memset(p->counters, 0, (size_t)p->nops * 64);
     pool->kernels = k;

@@ -86,7 +86,7 @@ func (p *Program) allocate(c *compiler) error {
 		p.c = prog
 		*prog = C.gl_prog{
 			ops: (*C.gl_op)(list), nops: C.int32_t(len(c.ops)), embed_width: C.int32_t(r.plan.Embed),
-			exact: flag(r.opts.Numerics == ops.Exact), kv_half: flag(r.opts.KV == ops.KVF16),
+			exact: flag(r.opts.Numerics == ops.Exact), kv_type: C.int32_t(r.opts.KV), slot_pages: C.int32_t(r.paging.PerSlot),
 			slots: C.int32_t(r.opts.Slots), threads: C.int32_t(r.opts.Threads),
 			quant_stride: C.int64_t((c.quantCols + 31) / 32), partial: (*C.float)(r.partial.p),
 			scratch: (**C.float)(r.threads.p), head_part: (*C.float)(part), heads: (*C.gl_head)(heads),
@@ -130,6 +130,9 @@ func (p *Program) Run(b *ops.Batch, res *ops.Result) error {
 	if err := b.Check(r.plan, r.opts); err != nil {
 		return err
 	}
+	if err := b.CheckPages(r.paging); err != nil {
+		return err
+	}
 	rows, outs := len(b.Tokens), len(b.Outs)
 	if rows > p.shape.Rows || outs > p.shape.Outs {
 		return fmt.Errorf("cpu: run: %d rows and %d outputs in a program for %d and %d", rows, outs, p.shape.Rows, p.shape.Outs)
@@ -151,9 +154,10 @@ func (p *Program) Run(b *ops.Batch, res *ops.Result) error {
 	r.needAngles(int(last))
 	p.c.arena[0] = (*C.float)(r.rows.p)
 	p.c.quant = (*C.gl_qblk)(r.quant.p)
-	C.gl_run(r.pool, r.kernels, p.c, ints(b.Tokens), ints(b.Pos), ints(b.Slot), ints(b.Outs),
+	C.gl_run(r.pool, r.kernels, p.c, ints(b.Tokens), ints(b.Pos), ints(b.Slot), ints(b.Outs), ints(b.Pages),
 		(*C.float)(unsafe.SliceData(b.Embeds)), C.int(rows), C.int(outs))
-	return p.readHeads(b, res)
+	p.readHeads(b, res)
+	return nil
 }
 
 // ints is the address of a slice for the duration of a call.
@@ -200,14 +204,16 @@ func (p *Program) prepareHeads(b *ops.Batch) error {
 	return nil
 }
 
-func (p *Program) readHeads(b *ops.Batch, res *ops.Result) error {
+func (p *Program) readHeads(b *ops.Batch, res *ops.Result) {
 	res.Heads = res.Heads[:0]
 	heads := unsafe.Slice(p.c.heads, len(b.Want))
 	for i, w := range b.Want {
 		h := &heads[i]
 		row := p.outs.floats(i*p.outAt+p.logit, p.rt.plan.Vocab)
 		if h.bad >= 0 {
-			return fmt.Errorf("cpu: %s: output %d: logit of token %d is %v", p.rt.plan.Name, i, h.bad, row[h.bad])
+			err := fmt.Errorf("cpu: %s: output %d: logit of token %d is %v", p.rt.plan.Name, i, h.bad, row[h.bad])
+			res.Heads = append(res.Heads, ops.Head{Err: err})
+			continue
 		}
 		head := ops.Head{Best: int32(h.best), Max: float32(h.max), LogSumExp: float32(h.lse)}
 		switch w.Kind {
@@ -219,7 +225,6 @@ func (p *Program) readHeads(b *ops.Batch, res *ops.Result) error {
 		}
 		res.Heads = append(res.Heads, head)
 	}
-	return nil
 }
 
 // Close frees the program. It may be called twice.

@@ -20,6 +20,7 @@ type Runtime struct {
 	kernels *C.gl_kernels
 	plan    *ops.Plan
 	opts    ops.Options
+	paging  *ops.Paging
 	pool    *C.struct_gl_pool
 	pinner  runtime.Pinner
 
@@ -43,11 +44,8 @@ type Runtime struct {
 	closed   bool
 }
 
-// kvBlocks is one layer's cache: [slots][KV heads][cells][head width] each.
-type kvBlocks struct {
-	keys, values block
-	cells        int
-}
+// kvBlocks is one layer's cache: [pages][KV heads][ops.PageSize][head] each.
+type kvBlocks struct{ keys, values block }
 
 // angles is a RoPE table, filled up to the positions that were needed so far.
 type angles struct {
@@ -80,15 +78,15 @@ func (r *Runtime) load(ctx context.Context, progress func(done, total int64)) er
 }
 
 func (r *Runtime) newCaches() error {
-	for _, c := range r.plan.Caches {
-		n := c.Cells(r.opts.Context, r.opts.MaxRows)
-		cell := int64(n) * int64(r.opts.Slots) * int64(c.KVHeads) * int64(r.opts.KV.Bytes())
-		keys, err := newBlock("KV cache "+c.Name, cell*int64(c.KeyDim), true)
+	r.paging = ops.NewPaging(r.plan, r.opts)
+	for i, c := range r.plan.Caches {
+		heads := int64(r.paging.Groups[r.paging.Of[i]].Pages) * ops.PageSize * int64(c.KVHeads)
+		keys, err := newBlock("KV cache "+c.Name, heads*int64(r.opts.KV.Bytes(c.KeyDim)), true)
 		if err != nil {
 			return err
 		}
-		values, err := newBlock("KV cache "+c.Name, cell*int64(c.ValueDim), true)
-		r.caches = append(r.caches, kvBlocks{keys, values, n})
+		values, err := newBlock("KV cache "+c.Name, heads*int64(r.opts.KV.Bytes(c.ValueDim)), true)
+		r.caches = append(r.caches, kvBlocks{keys, values})
 		if err != nil {
 			return err
 		}
@@ -202,13 +200,31 @@ func grow(what string, b *block, bytes int64) error {
 	return nil
 }
 
-// SaveState copies the recurrent state of a slot: the plan's states one after
-// another. It is nil when the plan has none.
-func (r *Runtime) SaveState(slot int) ([]float32, error) {
+// CopyPage copies a page of every cache of a group.
+func (r *Runtime) CopyPage(group, dst, src int) error {
+	if r.closed {
+		return fmt.Errorf("cpu: copy page: %w", ops.ErrClosed)
+	}
+	if err := r.paging.CheckCopy(group, dst, src); err != nil {
+		return err
+	}
+	pages := r.paging.Groups[group].Pages
+	for i, c := range r.caches {
+		if r.paging.Of[i] == group {
+			c.keys.copyPart(pages, dst, src)
+			c.values.copyPart(pages, dst, src)
+		}
+	}
+	return nil
+}
+
+// SaveState copies the recurrent state of a slot into into[:0]: the plan's states one
+// after another. It is empty when the plan has none.
+func (r *Runtime) SaveState(slot int, into []float32) ([]float32, error) {
 	if err := r.checkSlot("save state", slot); err != nil {
 		return nil, err
 	}
-	return ops.SaveStates(r.statesOf(slot)), nil
+	return ops.SaveStates(r.statesOf(slot), into), nil
 }
 
 // LoadState puts a saved state back; nil sets the state of position 0.

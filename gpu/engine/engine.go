@@ -52,8 +52,7 @@ type Engine struct {
 	plan    *ops.Plan
 	opts    ops.Options
 	runtime ops.Runtime
-	slots   *kvcache.Slots
-	marks   []mark // by slot
+	cache   *kvcache.Cache
 
 	adapters []*gguf.File
 	scales   []float32 // strengths: [slots][adapters]
@@ -123,8 +122,7 @@ func (e *Engine) load(ctx context.Context, c Config) error {
 	if err := e.file.Forget(); err != nil { // what the backend packed need not stay mapped as well
 		return fmt.Errorf("engine: give the mapping back: %w", err)
 	}
-	e.slots = kvcache.New(e.plan, e.opts)
-	e.marks = make([]mark, e.opts.Slots)
+	e.cache = kvcache.New(e.plan, e.opts, e.runtime)
 	e.scales = make([]float32, e.opts.Slots*len(e.adapters))
 	e.info = e.describe(c, train)
 	e.info.Adapters = e.describeAdapters(adapters)
@@ -200,7 +198,7 @@ func (e *Engine) describe(c Config, train int) Info {
 		Vocab: e.plan.Vocab, Context: e.opts.Context, TrainContext: train, Slots: e.opts.Slots, MaxRows: e.opts.MaxRows,
 		Backend: c.Backend.Name(), Device: caps.Device, Numerics: e.opts.Numerics.String(), KV: e.opts.KV.String(),
 		Kernels: KernelSet, Threads: e.opts.Threads,
-		WeightBytes: m.Weights, KVBytes: m.KV, ScratchBytes: m.Scratch,
+		WeightBytes: m.Weights, KVBytes: m.KV + e.cache.Reserved(e.plan), ScratchBytes: m.Scratch,
 		Sampling: samplingDefaults(e.file),
 	}
 	info.Quantization, info.Parameters = weightStats(e.file)

@@ -15,72 +15,34 @@ const maxOuts = 64
 // for the same tokens, such as those of other adapters: tokens are reused under their
 // own salt alone. ok is false when every slot is in use.
 func (e *Engine) Acquire(prompt []int32, salt uint64) (slot, cached int, ok bool) {
-	slot, cached, ok = e.slots.Acquire(prompt, salt)
+	slot, cached, ok = e.cache.Acquire(prompt, salt)
 	if ok {
 		e.clearAdapters(slot)
-		e.marks[slot].tokens = -1
 	}
 	return slot, cached, ok
 }
 
-// Release gives a slot back; its tokens stay for reuse.
-func (e *Engine) Release(slot int) { e.slots.Release(slot) }
-
-// mark is a snapshot of a slot's recurrent state after so many tokens; -1: none.
-type mark struct {
-	tokens int
-	state  []float32
-}
+// Release gives a slot back; its tokens stay for reuse as long as there is room.
+func (e *Engine) Release(slot int) { e.cache.Release(slot) }
 
 // Mark keeps a snapshot of the slot's recurrent state at its present length, for a
 // later Truncate. The latest mark of a slot counts. Without recurrent state it does
 // nothing, for every length can be gone back to.
-func (e *Engine) Mark(slot int) error {
-	if len(e.plan.States) == 0 {
-		return nil
-	}
-	state, err := e.runtime.SaveState(slot)
-	if err != nil {
-		return fmt.Errorf("engine: mark: %w", err)
-	}
-	e.marks[slot] = mark{e.slots.Len(slot), state}
-	return nil
-}
+func (e *Engine) Mark(slot int) error { return e.cache.Mark(slot) }
 
 // Truncate takes the slot's tokens from position n on back. kept is how many tokens
 // stay; it is less than n when recurrent state had to be restored from an older
 // snapshot or a sliding window no longer reaches back: the caller then runs the tokens
-// from kept on again.
-func (e *Engine) Truncate(slot, n int) (kept int, err error) {
-	have := e.slots.Len(slot)
-	to := n
-	recurrent := len(e.plan.States) > 0 && n < have
-	if recurrent {
-		if to = 0; e.marks[slot].tokens >= 0 && e.marks[slot].tokens <= n {
-			to = e.marks[slot].tokens
-		}
-	}
-	if kept, err = e.slots.Truncate(slot, to); err != nil {
-		return 0, fmt.Errorf("engine: %w", err)
-	}
-	if !recurrent {
-		return kept, nil
-	}
-	var state []float32 // nil: the state of position 0
-	if kept > 0 {
-		state = e.marks[slot].state
-	}
-	if err := e.runtime.LoadState(slot, state); err != nil {
-		e.slots.Reset(slot)
-		return 0, fmt.Errorf("engine: truncate: %w", err)
-	}
-	return kept, nil
-}
+// from kept on again. Going back by as many tokens as a batch has rows is always
+// possible without recurrent state, and to the latest mark with it.
+func (e *Engine) Truncate(slot, n int) (kept int, err error) { return e.cache.Truncate(slot, n) }
 
 // Run appends the rows' tokens to their slots and computes them in one batch. It
 // returns one head for each row that wants one, in row order, valid until the
 // next Run. Rows of one slot must stand together. When the backend fails or
-// panics, the slots of the batch are reset, for their cells are in doubt.
+// panics, the slots of the batch are reset, for their cells are in doubt. A
+// head in error says that the numbers of its row are not finite; its slot takes no
+// more tokens until Truncate has taken that row back. Other rows are not touched.
 func (e *Engine) Run(rows []Row) ([]Head, error) {
 	e.whole = false
 	defer e.resetUnlessWhole()
@@ -91,7 +53,20 @@ func (e *Engine) Run(rows []Row) ([]Head, error) {
 		return nil, fmt.Errorf("engine: run of %d rows: %w", len(rows), err)
 	}
 	e.whole = true
+	if err := e.commit(); err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
 	return e.result.Heads, nil
+}
+
+// commit enters what has run into the cache, up to the first bad head of a slot.
+func (e *Engine) commit() error {
+	for i, h := range e.result.Heads {
+		if row := e.batch.Outs[i]; h.Err != nil {
+			e.cache.Spoil(int(e.batch.Slot[row]), int(e.batch.Pos[row]))
+		}
+	}
+	return e.cache.Commit(e.touched)
 }
 
 // submit runs the batch. A file that was truncated in the meantime is an error:
@@ -119,7 +94,7 @@ func (e *Engine) fill(rows []Row) error {
 		if i == 0 || r.Slot != rows[i-1].Slot {
 			e.touched = append(e.touched, r.Slot)
 		}
-		pos, err := e.slots.Append(r.Slot, r.Token)
+		pos, err := e.cache.Append(r.Slot, r.Token)
 		if err != nil {
 			return fmt.Errorf("engine: row %d: %w", i, err)
 		}
@@ -135,6 +110,7 @@ func (e *Engine) fill(rows []Row) error {
 	if len(b.Outs) > maxOuts {
 		return fmt.Errorf("engine: %d wanted rows in one run, at most %d", len(b.Outs), maxOuts)
 	}
+	b.Pages = e.cache.Tables()
 	return b.Check(e.plan, e.opts)
 }
 
@@ -144,10 +120,7 @@ func (e *Engine) resetUnlessWhole() {
 		return
 	}
 	for _, s := range e.touched {
-		e.slots.Reset(s)
-		if s >= 0 && s < len(e.marks) {
-			e.marks[s].tokens = -1
-		}
+		e.cache.Reset(s)
 	}
 }
 

@@ -25,39 +25,17 @@ func (n Numerics) String() string {
 	return "fast"
 }
 
-// KVType is the element type of KV caches.
-type KVType uint8
-
-const (
-	// KVF16 keeps keys and values as IEEE halves, rounded to nearest even.
-	KVF16 KVType = iota
-	// KVF32 keeps them as they are.
-	KVF32
-)
-
-// Bytes is the size of one cached element.
-func (k KVType) Bytes() int {
-	if k == KVF32 {
-		return 4
-	}
-	return 2
-}
-
-func (k KVType) String() string {
-	if k == KVF32 {
-		return "f32"
-	}
-	return "f16"
-}
-
-// Options fixes what a runtime allocates. All fields must be set.
+// Options fixes what a runtime allocates. Spare and Snapshots may be 0; all other
+// counts must be set.
 type Options struct {
-	Slots    int // sequences held at once
-	Context  int // positions per sequence
-	MaxRows  int // largest batch in rows
-	Numerics Numerics
-	KV       KVType
-	Threads  int // CPU threads; GPU backends ignore it
+	Slots     int // sequences held at once
+	Context   int // positions per sequence
+	MaxRows   int // largest batch in rows
+	Numerics  Numerics
+	KV        KVType
+	Threads   int // CPU threads; GPU backends ignore it
+	Spare     int // pages per group beyond what the slots can need; they keep finished beginnings
+	Snapshots int // snapshots of recurrent state kept for reuse, on the host
 }
 
 // Check reports the first field that is not set.
@@ -66,7 +44,10 @@ func (o Options) Check() error {
 		return fmt.Errorf("ops: options: %d slots, context %d, %d rows, %d threads: all must be positive",
 			o.Slots, o.Context, o.MaxRows, o.Threads)
 	}
-	if o.Numerics > Exact || o.KV > KVF32 {
+	if o.Spare < 0 || o.Snapshots < 0 {
+		return fmt.Errorf("ops: options: %d spare pages, %d snapshots: negative", o.Spare, o.Snapshots)
+	}
+	if o.Numerics > Exact || o.KV >= kvTypes {
 		return fmt.Errorf("ops: options: numerics %d, KV type %d: unknown", o.Numerics, o.KV)
 	}
 	return nil
@@ -93,8 +74,8 @@ type Caps struct {
 type Backend interface {
 	Name() string
 	Caps() Caps
-	// Load uploads or repacks the plan's weights and allocates KV caches and
-	// state for o.Slots sequences. It reports progress in bytes of weights done
+	// Load uploads or repacks the plan's weights and allocates the pages of KV
+	// caches (NewPaging) and state for o.Slots sequences. It reports progress in bytes of weights done
 	// (progress may be nil) and stops when ctx is done.
 	Load(ctx context.Context, p *Plan, o Options, progress func(done, total int64)) (Runtime, error)
 	Close() error
@@ -105,8 +86,11 @@ type Backend interface {
 type Runtime interface {
 	// Compile prepares a program for batches of up to rows rows and outs outputs.
 	Compile(s Shape) (Program, error)
-	// SaveState copies the recurrent state of a slot; nil when the plan has none.
-	SaveState(slot int) ([]float32, error)
+	// CopyPage copies a page of every cache of a group (see Paging).
+	CopyPage(group, dst, src int) error
+	// SaveState copies the recurrent state of a slot into into[:0], which grows where
+	// it is too small, and returns it; it is empty when the plan has none.
+	SaveState(slot int, into []float32) ([]float32, error)
 	// LoadState puts a saved state back; nil sets the state of position 0.
 	LoadState(slot int, state []float32) error
 	// Memory tells what was allocated.
@@ -122,7 +106,8 @@ type Shape struct {
 
 // Program is a plan compiled for a shape. Run executes one batch and fills r; it
 // returns an error that wraps ErrDeviceLost, ErrOutOfMemory or ErrClosed where a
-// caller can act on it, and an error when a logit is not finite.
+// caller can act on it. A row with a logit that is not finite is no error of the
+// batch: its head says so.
 type Program interface {
 	Run(b *Batch, r *Result) error
 	Close() error

@@ -4,13 +4,18 @@ import "fmt"
 
 // Batch is the parameter buffer of one submission: everything that changes from
 // step to step. Rows of one sequence stand together in ascending positions
-// without a gap; a sequence's earlier positions must already be in its slot.
+// without a gap; a sequence's earlier positions must already be on its pages.
 type Batch struct {
 	Tokens []int32 // [rows] token ids; -1 where Embeds gives the row
 	Pos    []int32 // [rows] absolute positions in the sequence
 	Slot   []int32 // [rows] the slot that holds the sequence
 	Outs   []int32 // [outs] rows whose logits are wanted, ascending
 	Want   []Want  // [outs] what to read back of each
+
+	// Pages are the page tables: [groups][slots][Paging.PerSlot] page numbers, -1 for
+	// none. Rows write to the pages of their own positions, which no other sequence
+	// of the batch may have; all other pages may be shared.
+	Pages []int32
 
 	// Embeds, when not nil, holds [rows, Plan.Embed] input embeddings; it is read
 	// for rows whose token is -1 (pictures and sound).
@@ -91,9 +96,13 @@ type Want struct {
 	K    int // for WantTop: 1 … Plan.Vocab
 }
 
-// Head is what came back for one output row. The slices belong to the program
-// and are valid until its next run.
+// Head is what came back for one output row. The slices belong to the runtime
+// and are valid until the next run of any of its programs.
 type Head struct {
+	// Err is not nil when a logit of the row is not finite; the other fields then
+	// mean nothing. Other rows are not touched by it.
+	Err error
+
 	Best      int32   // token with the largest logit, ties to the lowest id
 	Max       float32 // its logit
 	LogSumExp float32 // natural log of the sum of exp(logit) over the vocabulary

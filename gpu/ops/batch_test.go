@@ -69,7 +69,8 @@ func TestOptionsCheck(t *testing.T) {
 		"rows":     func(o *Options) { o.MaxRows = 0 },
 		"threads":  func(o *Options) { o.Threads = 0 },
 		"numerics": func(o *Options) { o.Numerics = 2 },
-		"kv":       func(o *Options) { o.KV = 2 },
+		"spare":    func(o *Options) { o.Spare = -1 },
+		"kv":       func(o *Options) { o.KV = kvTypes },
 	} {
 		o := good
 		spoil(&o)

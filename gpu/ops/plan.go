@@ -64,8 +64,8 @@ type Weight struct {
 }
 
 // Cache describes one layer's KV cache. Layers that share a cache refer to the
-// same index, and widths may differ from layer to layer. Position p of a
-// sequence lives in cell p mod Cells(context, maxRows).
+// same index, and widths may differ from layer to layer. Where the positions of a
+// sequence lie says Paging.
 type Cache struct {
 	Name     string
 	KVHeads  int
@@ -123,29 +123,6 @@ func (p *Plan) Validate() error {
 		return fmt.Errorf("%w: %s: logits: %w", ErrPlan, p.Name, err)
 	}
 	return nil
-}
-
-// Cells returns how many positions of a sequence a cache must hold: all of the
-// context, or for a sliding window what one batch can still look back on.
-func (c Cache) Cells(context, maxRows int) int {
-	if c.Window <= 0 {
-		return context
-	}
-	return min(context, c.Window+maxRows)
-}
-
-// KVBytes is the one function that computes the size of KV caches and recurrent
-// state; backends allocate by it and forecasts use it.
-func (p *Plan) KVBytes(o Options) int64 {
-	var n int64
-	for _, c := range p.Caches {
-		cell := int64(c.KVHeads) * int64(c.KeyDim+c.ValueDim) * int64(o.KV.Bytes())
-		n += cell * int64(c.Cells(o.Context, o.MaxRows)) * int64(o.Slots)
-	}
-	for _, s := range p.States {
-		n += int64(s.Floats) * 4 * int64(o.Slots)
-	}
-	return n
 }
 
 // WeightBytes is the size of all weights as they stand in the file.

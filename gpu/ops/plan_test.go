@@ -218,51 +218,6 @@ func TestValidateRefuses(t *testing.T) {
 	}
 }
 
-// TestCellsHoldTheWindow stores a batch and looks back from its first row: no cell of
-// the window may have been taken by a later row of the batch.
-func TestCellsHoldTheWindow(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		c := Cache{Window: rapid.IntRange(0, 20).Draw(t, "window")}
-		maxRows := rapid.IntRange(1, 20).Draw(t, "maxRows")
-		context := rapid.IntRange(1, 60).Draw(t, "context")
-		cells := c.Cells(context, maxRows)
-		rows := rapid.IntRange(1, min(maxRows, context)).Draw(t, "rows")
-		first := rapid.IntRange(0, context-rows).Draw(t, "first")
-		holds := map[int]int{}
-		for p := range first + rows {
-			holds[p%cells] = p
-		}
-		oldest := 0
-		if c.Window > 0 {
-			oldest = max(0, first-c.Window+1)
-		}
-		for p := oldest; p < first+rows; p++ {
-			if holds[p%cells] != p {
-				t.Fatalf("position %d is gone: its cell of %d holds %d", p, cells, holds[p%cells])
-			}
-		}
-	})
-}
-
-func TestKVBytes(t *testing.T) {
-	p := &Plan{
-		Caches: []Cache{{KVHeads: 2, KeyDim: 8, ValueDim: 4, Window: 10}, {KVHeads: 1, KeyDim: 16, ValueDim: 16}},
-		States: []State{{Floats: 7}},
-	}
-	for _, tt := range []struct {
-		o    Options
-		want int64
-	}{
-		{Options{Slots: 1, Context: 100, MaxRows: 5}, 2*12*2*15 + 32*2*100 + 28},
-		{Options{Slots: 3, Context: 100, MaxRows: 5, KV: KVF32}, 3 * (2*12*4*15 + 32*4*100 + 28)},
-		{Options{Slots: 1, Context: 8, MaxRows: 5}, 2*12*2*8 + 32*2*8 + 28}, // no more cells than positions
-	} {
-		if got := p.KVBytes(tt.o); got != tt.want {
-			t.Errorf("%+v: %d bytes, want %d", tt.o, got, tt.want)
-		}
-	}
-}
-
 // TestPlanRandom lets Validate meet plans whose numbers are random: it may refuse
 // them, never panic.
 func TestPlanRandom(t *testing.T) {

@@ -3,10 +3,10 @@ package ops
 import "fmt"
 
 // SaveStates copies the recurrent states of one slot, in plan order, one after
-// another; nil when there are none. It is Runtime.SaveState for a backend whose
-// states lie in memory the host can read.
-func SaveStates(states [][]float32) []float32 {
-	var saved []float32
+// another, into into[:0]; it is empty when there are none. It is Runtime.SaveState for
+// a backend whose states lie in memory the host can read.
+func SaveStates(states [][]float32, into []float32) []float32 {
+	saved := into[:0]
 	for _, s := range states {
 		saved = append(saved, s...)
 	}

@@ -3,6 +3,7 @@ package opstest
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"ganglion/gpu/ops"
 	"ganglion/gpu/tensor"
@@ -76,7 +77,7 @@ func attentionCase(a attentionShape) testCase {
 	}
 	return testCase{
 		name: a.name(), ins: []input{{width: a.heads * a.keyDim}, {width: kw}, {width: vw}},
-		out: a.heads * a.valueDim, seqs: a.seqs, kv: []ops.KVType{ops.KVF16, ops.KVF32}, tol: attentionTolerance(a.keyDim),
+		out: a.heads * a.valueDim, seqs: a.seqs, kv: []ops.KVType{ops.KVF16, ops.KVF32, ops.KVQ8}, tol: attentionTolerance(a.keyDim),
 		build: func(b *ops.Builder, in []ops.View, out ops.View) {
 			if sinks != nil {
 				b.Weight(sinks)
@@ -87,7 +88,11 @@ func attentionCase(a attentionShape) testCase {
 				Sinks: sinks, ALiBi: a.alibi, Q: in[0], Out: out})
 		},
 		oracle: func(s sequence) []expected {
-			queries, keys, values := stored(s.in[0], s.kv), stored(s.in[1], s.kv), stored(s.in[2], s.kv)
+			queries := s.in[0]
+			if s.kv == ops.KVF16 {
+				queries = stored(queries, a.keyDim, s.kv)
+			}
+			keys, values := stored(s.in[1], a.keyDim, s.kv), stored(s.in[2], a.valueDim, s.kv)
 			return each(s, a.heads*a.valueDim, func(pos int, e expected) expected {
 				if s.kv == ops.KVF16 {
 					e.fastMag = make([]float64, len(e.mag))
@@ -101,16 +106,44 @@ func attentionCase(a attentionShape) testCase {
 	}
 }
 
-// stored rounds vectors to the type of the cache.
-func stored(x [][]float64, kv ops.KVType) [][]float64 {
+// stored rounds vectors of heads to the type of the cache.
+func stored(x [][]float64, head int, kv ops.KVType) [][]float64 {
 	if kv == ops.KVF32 {
 		return x
 	}
 	out := make([][]float64, len(x))
 	for i, v := range x {
+		if kv == ops.KVQ8 {
+			for part := range slices.Chunk(v, head) {
+				for block := range slices.Chunk(part, ops.KVBlock) {
+					out[i] = append(out[i], storedBlock(block)...)
+				}
+			}
+			continue
+		}
 		for _, e := range v {
 			out[i] = append(out[i], float64(tensor.F16ToF32(tensor.F32ToF16(float32(e)))))
 		}
+	}
+	return out
+}
+
+// storedBlock rounds a block of q8_0 in float64: the scale is the largest magnitude
+// through 127 as a half, and values are the nearest multiples of it. A product in
+// float32 could fall on the other side of a tie; the data, which is fixed, has none so
+// close.
+func storedBlock(x []float64) []float64 {
+	largest := 0.0
+	for _, v := range x {
+		largest = math.Max(largest, math.Abs(v))
+	}
+	out := make([]float64, len(x))
+	d := float64(tensor.F16ToF32(tensor.F32ToF16(float32(largest / 127))))
+	if d == 0 {
+		return out
+	}
+	for i, v := range x {
+		out[i] = math.Max(-127, math.Min(127, math.RoundToEven(v/d))) * d
 	}
 	return out
 }

@@ -21,10 +21,12 @@ type broken struct {
 	load   func(ctx context.Context, progress *func(done, total int64)) context.Context
 	memory func(m *ops.Memory)
 	run    func(o ops.Options, b *ops.Batch, r *ops.Result, err error) error
-	refuse string // operation that Compile does not know
-	sticky bool   // LoadState does nothing
-	open   bool   // closing a runtime does nothing
-	stale  bool   // position 0 does not reset recurrent state
+	refuse string             // operation that Compile does not know
+	sticky bool               // LoadState does nothing
+	open   bool               // closing a runtime does nothing
+	stale  bool               // position 0 does not reset recurrent state
+	before func(b *ops.Batch) // changes a copy of the batch
+	copies bool               // CopyPage does nothing
 }
 
 func (b *broken) Load(ctx context.Context, p *ops.Plan, o ops.Options, progress func(done, total int64)) (ops.Runtime, error) {
@@ -95,6 +97,13 @@ func (r *brokenRuntime) LoadState(slot int, state []float32) error {
 	return r.Runtime.LoadState(slot, state)
 }
 
+func (r *brokenRuntime) CopyPage(group, dst, src int) error {
+	if r.b.copies {
+		return nil
+	}
+	return r.Runtime.CopyPage(group, dst, src)
+}
+
 func (r *brokenRuntime) Close() error {
 	if r.b.open {
 		return nil
@@ -108,6 +117,12 @@ type brokenProgram struct {
 }
 
 func (p *brokenProgram) Run(b *ops.Batch, r *ops.Result) error {
+	if p.rt.b.before != nil {
+		changed := *b
+		changed.Pages = append([]int32(nil), b.Pages...)
+		p.rt.b.before(&changed)
+		b = &changed
+	}
 	if p.rt.b.stale && b.Pos[0] == 0 && len(b.Pos) > 1 {
 		return p.runStale(b, r)
 	}
@@ -120,12 +135,12 @@ func (p *brokenProgram) Run(b *ops.Batch, r *ops.Result) error {
 
 // runStale runs the first row, puts the old state back and runs the others.
 func (p *brokenProgram) runStale(b *ops.Batch, r *ops.Result) error {
-	old, err := p.rt.SaveState(int(b.Slot[0]))
+	old, err := p.rt.SaveState(int(b.Slot[0]), nil)
 	if err != nil {
 		return err
 	}
 	cut := func(from, to int) ([][]float32, error) {
-		part := ops.Batch{Tokens: b.Tokens[from:to], Pos: b.Pos[from:to], Slot: b.Slot[from:to], Want: b.Want[from:to]}
+		part := ops.Batch{Tokens: b.Tokens[from:to], Pos: b.Pos[from:to], Slot: b.Slot[from:to], Want: b.Want[from:to], Pages: b.Pages}
 		for i := range to - from {
 			part.Outs = append(part.Outs, int32(i))
 		}
@@ -272,7 +287,19 @@ func TestFindsMistakes(t *testing.T) {
 		"no NaN guard": {broken{run: func(_ ops.Options, b *ops.Batch, r *ops.Result, _ error) error {
 			r.Heads = make([]ops.Head, len(b.Outs))
 			return nil
-		}}, "heads/nan-guard", "gave no error"},
+		}}, "heads/nan-guard", "gave error <nil>"},
+		"one bad row fails all": {broken{run: func(_ ops.Options, _ *ops.Batch, r *ops.Result, err error) error {
+			for _, h := range r.Heads {
+				err = errors.Join(err, h.Err)
+			}
+			return err
+		}}, "heads/nan-guard", "failed the batch"},
+		"another page": {broken{before: func(b *ops.Batch) {
+			for i := range b.Pages {
+				b.Pages[i] &^= 1 // pages 2n and 2n+1 become one
+			}
+		}}, "model/results", ""},
+		"copies no page": {broken{copies: true}, "runtime/copy-page", "got"},
 		"best of equals": {broken{run: func(_ ops.Options, _ *ops.Batch, r *ops.Result, err error) error {
 			for _, h := range r.Heads {
 				if n := len(h.IDs); n > 1 {
@@ -302,7 +329,7 @@ func TestFindsMistakes(t *testing.T) {
 			return op
 		}}, "attention/per-output", "output rows differ"},
 		"rolls no state back": {broken{sticky: true}, "model/rollback", "got"},
-		"hides memory":        {broken{memory: func(m *ops.Memory) { m.KV-- }}, "runtime/memory", "KVBytes"},
+		"hides memory":        {broken{memory: func(m *ops.Memory) { m.KV-- }}, "runtime/memory", "DeviceKVBytes"},
 		"works after closing": {broken{open: true}, "runtime/closed", "on a closed runtime"},
 		"runs on when cancelled": {broken{load: func(ctx context.Context, _ *func(done, total int64)) context.Context {
 			return context.WithoutCancel(ctx)

@@ -1,7 +1,6 @@
 package opstest
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -147,7 +146,7 @@ func appendRow(b *ops.Batch, token int32, pos, slot int) {
 	b.Slot = append(b.Slot, int32(slot))
 }
 
-// runRows runs a batch and copies the rows that came back.
+// runRows runs a batch and copies the rows that came back. A bad head is an error.
 func runRows(prog ops.Program, b *ops.Batch) ([][]float32, error) {
 	var r ops.Result
 	if err := prog.Run(b, &r); err != nil {
@@ -157,7 +156,10 @@ func runRows(prog ops.Program, b *ops.Batch) ([][]float32, error) {
 		return nil, fmt.Errorf("run: %d heads for %d outputs", len(r.Heads), len(b.Outs))
 	}
 	var rows [][]float32
-	for _, h := range r.Heads {
+	for i, h := range r.Heads {
+		if h.Err != nil {
+			return nil, fmt.Errorf("run: output %d: %w", i, h.Err)
+		}
 		rows = append(rows, slices.Clone(h.Row))
 	}
 	return rows, nil
@@ -193,9 +195,9 @@ func once(b ops.Backend, p *ops.Plan, o ops.Options, batch *ops.Batch) ([][]floa
 
 // open loads a plan and compiles it for the largest batch; done closes both.
 func open(b ops.Backend, p *ops.Plan, o ops.Options) (prog ops.Program, done func(), err error) {
-	rt, err := b.Load(context.Background(), p, o, nil)
+	rt, err := Load(b, p, o)
 	if err != nil {
-		return nil, nil, fmt.Errorf("load: %w", err)
+		return nil, nil, err
 	}
 	prog, err = rt.Compile(ops.Shape{Rows: o.MaxRows, Outs: o.MaxRows})
 	if err != nil {

@@ -158,11 +158,11 @@ func checkNoRows(b ops.Backend) error {
 	return err
 }
 
-// checkNaNGuard wants an error for logits that are not finite, and a good result from
-// the same program afterwards.
+// checkNaNGuard wants an error in the heads of logits that are not finite, and good
+// heads from the same batch and from the same program afterwards.
 func checkNaNGuard(b ops.Backend) error {
 	const width = 300
-	prog, done, err := open(b, passThrough(width), ops.Options{Slots: 1, Context: 1, MaxRows: 1, Threads: 1})
+	prog, done, err := open(b, passThrough(width), ops.Options{Slots: 1, Context: 2, MaxRows: 2, Threads: 1})
 	if err != nil {
 		return err
 	}
@@ -170,15 +170,18 @@ func checkNaNGuard(b ops.Backend) error {
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0} {
 		for _, want := range []ops.Want{{Kind: ops.WantBest}, {Kind: ops.WantTop, K: 3}, {Kind: ops.WantRow}} {
 			for _, at := range []int{0, 255, width - 1} {
-				batch := ops.Batch{Tokens: []int32{-1}, Pos: []int32{0}, Slot: []int32{0}, Outs: []int32{0}, Want: []ops.Want{want}}
-				batch.Embeds = make([]float32, width)
+				batch := ops.Batch{Tokens: []int32{-1, -1}, Pos: []int32{0, 1}, Slot: []int32{0, 0}, Outs: []int32{0, 1}, Want: []ops.Want{want, want}}
+				batch.Embeds = make([]float32, 2*width)
 				batch.Embeds[at] = float32(bad)
-				err := prog.Run(&batch, &ops.Result{})
-				if bad == 0 && err != nil {
-					return fmt.Errorf("good logits after bad ones: %w", err)
+				var r ops.Result
+				if err := prog.Run(&batch, &r); err != nil {
+					return fmt.Errorf("logit %v of token %d failed the batch: %w", bad, at, err)
 				}
-				if bad != 0 && err == nil {
-					return fmt.Errorf("logit %v of token %d, read back as %v, gave no error", bad, at, want)
+				if err := r.Heads[1].Err; err != nil {
+					return fmt.Errorf("logit %v of token %d failed another row: %w", bad, at, err)
+				}
+				if err := r.Heads[0].Err; (err != nil) != (bad != 0) {
+					return fmt.Errorf("logit %v of token %d, read back as %v, gave error %v", bad, at, want, err)
 				}
 			}
 		}

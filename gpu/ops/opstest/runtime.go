@@ -18,6 +18,7 @@ func runtimeChecks() []check {
 		{"runtime/closed", checkClosed},
 		{"runtime/state", checkState},
 		{"runtime/bad-batches", checkBadBatches},
+		{"runtime/copy-page", checkCopyPage},
 	}
 }
 
@@ -29,9 +30,9 @@ func modelOptions() ops.Options {
 // checkTwoPrograms continues what one program began with another of a smaller shape.
 func checkTwoPrograms(b ops.Backend) error {
 	tokens := modelTokens([]int{20})[0]
-	rt, err := b.Load(context.Background(), smallModel(), modelOptions(), nil)
+	rt, err := Load(b, smallModel(), modelOptions())
 	if err != nil {
-		return fmt.Errorf("load: %w", err)
+		return err
 	}
 	defer rt.Close()
 	var got [][]float32
@@ -61,9 +62,9 @@ func checkRollback(b ops.Backend) error {
 	const cut, end = 17, 25
 	tokens := modelTokens([]int{end, end})
 	other := slices.Concat(tokens[0][:cut], tokens[1][cut:])
-	rt, err := b.Load(context.Background(), smallModel(), modelOptions(), nil)
+	rt, err := Load(b, smallModel(), modelOptions())
 	if err != nil {
-		return fmt.Errorf("load: %w", err)
+		return err
 	}
 	defer rt.Close()
 	prog, err := rt.Compile(ops.Shape{Rows: 16, Outs: 16})
@@ -84,7 +85,7 @@ func checkRollback(b ops.Backend) error {
 	if err != nil {
 		return err
 	}
-	saved, err := rt.SaveState(0)
+	saved, err := rt.SaveState(0, nil)
 	if err != nil {
 		return fmt.Errorf("save state: %w", err)
 	}
@@ -181,11 +182,11 @@ func checkBrokenPlan(b ops.Backend) error {
 }
 
 // checkMemory holds the truth of forecasts: what a runtime says it allocated for
-// caches and state is what Plan.KVBytes says.
+// caches and state is what Plan.DeviceKVBytes says.
 func checkMemory(b ops.Backend) error {
-	for _, kv := range []ops.KVType{ops.KVF16, ops.KVF32} {
+	for _, kv := range []ops.KVType{ops.KVF16, ops.KVF32, ops.KVQ8} {
 		o := modelOptions()
-		o.KV = kv
+		o.KV, o.Spare = kv, 3
 		p := smallModel()
 		rt, err := b.Load(context.Background(), p, o, nil)
 		if err != nil {
@@ -193,8 +194,8 @@ func checkMemory(b ops.Backend) error {
 		}
 		m := rt.Memory()
 		rt.Close()
-		if m.KV != p.KVBytes(o) || m.KV == 0 {
-			return fmt.Errorf("kv %s: %d bytes, Plan.KVBytes says %d", kv, m.KV, p.KVBytes(o))
+		if m.KV != p.DeviceKVBytes(o) || m.KV == 0 {
+			return fmt.Errorf("kv %s: %d bytes, Plan.DeviceKVBytes says %d", kv, m.KV, p.DeviceKVBytes(o))
 		}
 		if m.Weights < 0 || m.Scratch < 0 {
 			return fmt.Errorf("kv %s: memory %+v", kv, m)
@@ -205,9 +206,9 @@ func checkMemory(b ops.Backend) error {
 
 // checkClosed closes everything twice and wants ErrClosed from then on.
 func checkClosed(b ops.Backend) error {
-	rt, err := b.Load(context.Background(), smallModel(), modelOptions(), nil)
+	rt, err := Load(b, smallModel(), modelOptions())
 	if err != nil {
-		return fmt.Errorf("load: %w", err)
+		return err
 	}
 	shape := ops.Shape{Rows: 1, Outs: 1}
 	closed, err := rt.Compile(shape)
@@ -232,7 +233,7 @@ func checkClosed(b ops.Backend) error {
 		return fmt.Errorf("closing a runtime twice: %w", err)
 	}
 	_, compile := rt.Compile(shape)
-	_, save := rt.SaveState(0)
+	_, save := rt.SaveState(0, nil)
 	for what, err := range map[string]error{
 		"compile": compile, "save state": save, "load state": rt.LoadState(0, nil), "run": run(left),
 	} {
@@ -253,9 +254,9 @@ func checkClosed(b ops.Backend) error {
 func checkState(b ops.Backend) error {
 	tokens := modelTokens([]int{12})[0]
 	p := smallModel()
-	rt, err := b.Load(context.Background(), p, modelOptions(), nil)
+	rt, err := Load(b, p, modelOptions())
 	if err != nil {
-		return fmt.Errorf("load: %w", err)
+		return err
 	}
 	defer rt.Close()
 	prog, err := rt.Compile(ops.Shape{Rows: 12, Outs: 12})
@@ -266,7 +267,7 @@ func checkState(b ops.Backend) error {
 	if err := rt.LoadState(0, nil); err != nil {
 		return fmt.Errorf("load of no state: %w", err)
 	}
-	start, err := rt.SaveState(0)
+	start, err := rt.SaveState(0, nil)
 	if err != nil {
 		return fmt.Errorf("save: %w", err)
 	}
@@ -276,24 +277,24 @@ func checkState(b ops.Backend) error {
 	if _, err := runRows(prog, tokenBatch(tokens, 0, 0)); err != nil {
 		return err
 	}
-	after, err := rt.SaveState(0)
+	after, err := rt.SaveState(0, nil)
 	if err != nil || slices.Equal(after, start) {
 		return fmt.Errorf("the state did not change, or %v", err)
 	}
 	// Another slot stays as it was, and a state travels from slot to slot.
-	if other, err := rt.SaveState(1); err != nil || !slices.Equal(other, start) {
+	if other, err := rt.SaveState(1, nil); err != nil || !slices.Equal(other, start) {
 		return fmt.Errorf("the state of another slot is %v, or %v", other, err)
 	}
 	if err := rt.LoadState(1, after); err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
-	if again, err := rt.SaveState(1); err != nil || !slices.Equal(again, after) {
+	if again, err := rt.SaveState(1, nil); err != nil || !slices.Equal(again, after) {
 		return fmt.Errorf("what was loaded is not what is saved, or %v", err)
 	}
 	if err := rt.LoadState(0, nil); err != nil {
 		return fmt.Errorf("load of no state: %w", err)
 	}
-	if again, err := rt.SaveState(0); err != nil || !slices.Equal(again, start) {
+	if again, err := rt.SaveState(0, nil); err != nil || !slices.Equal(again, start) {
 		return fmt.Errorf("loading nothing is not the state of position 0, or %v", err)
 	}
 	return checkStateErrors(b, rt, after)
@@ -303,7 +304,7 @@ func checkStateErrors(b ops.Backend, rt ops.Runtime, state []float32) error {
 	if rt.LoadState(0, state[1:]) == nil || rt.LoadState(2, state) == nil || rt.LoadState(-1, nil) == nil {
 		return errors.New("a state of the wrong length or slot gave no error")
 	}
-	if _, err := rt.SaveState(2); err == nil {
+	if _, err := rt.SaveState(2, nil); err == nil {
 		return errors.New("saving a slot that is not there gave no error")
 	}
 	plain, err := b.Load(context.Background(), passThrough(3), modelOptions(), nil)
@@ -311,7 +312,7 @@ func checkStateErrors(b ops.Backend, rt ops.Runtime, state []float32) error {
 		return fmt.Errorf("load: %w", err)
 	}
 	defer plain.Close()
-	if s, err := plain.SaveState(0); s != nil || err != nil {
+	if s, err := plain.SaveState(0, nil); s != nil || err != nil {
 		return fmt.Errorf("a plan without state saved %v, %v", s, err)
 	}
 	return nil
@@ -342,6 +343,9 @@ func checkBadBatches(b ops.Backend) error {
 		"no wants":                     func(b *ops.Batch) { b.Want = nil },
 		"best 0":                       func(b *ops.Batch) { b.Want[0] = ops.Want{Kind: ops.WantTop} },
 		"more than the vocabulary":     func(b *ops.Batch) { b.Want[0] = ops.Want{Kind: ops.WantTop, K: math.MaxInt} },
+		"page table that is missing":   func(b *ops.Batch) { b.Pages = make([]int32, 0) },
+		"page that is not there":       func(b *ops.Batch) { b.Pages = slices.Repeat([]int32{99}, 4) },
+		"position without a page":      func(b *ops.Batch) { b.Pages = slices.Repeat([]int32{-1}, 4) },
 		"no rows":                      func(b *ops.Batch) { *b = ops.Batch{} },
 		"more rows than compiled for":  func(b *ops.Batch) { *b = *tokenBatch(make([]int32, 17), 0, 0) },
 	} {
@@ -356,4 +360,64 @@ func checkBadBatches(b ops.Backend) error {
 		return fmt.Errorf("after bad batches: %w", err)
 	}
 	return sameBits(outputs{got}, outputs{want})
+}
+
+// checkCopyPage gives a second slot the whole first page of the first one, a copy of
+// its second page, and its state. Both go on, each in its own way: what one writes
+// does not reach the other.
+func checkCopyPage(b ops.Backend) error {
+	const common, more = ops.PageSize + 7, 5
+	tokens := modelTokens([]int{common + more, more})
+	other := slices.Concat(tokens[0][:common], tokens[1])
+	o := ops.Options{Slots: 2, Context: 2 * ops.PageSize, MaxRows: common, Threads: 2}
+	rt, err := b.Load(context.Background(), smallModel(), o, nil)
+	if err != nil {
+		return fmt.Errorf("load: %w", err)
+	}
+	defer rt.Close()
+	prog, err := rt.Compile(ops.Shape{Rows: common, Outs: common})
+	if err != nil {
+		return fmt.Errorf("compile: %w", err)
+	}
+	defer prog.Close()
+	tables := []int32{0, 1, 0, 3, 2, 0, 2, 1} // two groups of two slots of two pages
+	run := func(tokens []int32, from, slot int) ([][]float32, error) {
+		batch := tokenBatch(tokens, from, slot)
+		batch.Pages = tables
+		return runRows(prog, batch)
+	}
+	if _, err := run(tokens[0][:common], 0, 0); err != nil {
+		return err
+	}
+	state, err := rt.SaveState(0, nil)
+	if err != nil {
+		return fmt.Errorf("save state: %w", err)
+	}
+	if err := errors.Join(rt.LoadState(1, state), rt.CopyPage(0, 3, 1), rt.CopyPage(1, 1, 0)); err != nil {
+		return err
+	}
+	var got outputs
+	for slot, tokens := range [][]int32{tokens[0], other} {
+		rows, err := run(tokens[common:], common, slot)
+		if err != nil {
+			return err
+		}
+		got = append(got, rows)
+	}
+	want, err := runModel(b, ops.Fast, 1, schedulesOf([]int{common + more, common + more})[0], [][]int32{tokens[0], other})
+	if err != nil {
+		return err
+	}
+	for s := range want {
+		want[s] = want[s][common:]
+	}
+	if err := sameBits(got, want); err != nil {
+		return err
+	}
+	for _, bad := range [][3]int{{-1, 0, 1}, {2, 0, 1}, {0, 99, 1}, {0, 0, -1}} {
+		if rt.CopyPage(bad[0], bad[1], bad[2]) == nil {
+			return fmt.Errorf("copying page %d to %d of group %d gave no error", bad[2], bad[1], bad[0])
+		}
+	}
+	return nil
 }

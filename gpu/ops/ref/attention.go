@@ -41,15 +41,15 @@ func (p *Program) attendSequence(o *ops.Attention, from, to int) {
 	c := p.rt.caches[o.Cache]
 	first, last := oldest(o, p.posOf(o.Q, from)), p.posOf(o.Q, to-1)
 	for pos := first; pos <= last; pos++ {
-		cell := c.cell(p.slotOf(o.Q, from), int32(pos))
-		c.keys.get(cell, p.keys[(pos-first)*c.keys.width:])
-		c.values.get(cell, p.values[(pos-first)*c.values.width:])
+		cell := p.cell(c, p.slotOf(o.Q, from), int32(pos))
+		c.keys.get(cell, p.keys[(pos-first)*c.keys.width():])
+		c.values.get(cell, p.values[(pos-first)*c.values.width():])
 	}
 	kvHeads := p.plan.Caches[o.Cache].KVHeads
 	h := headAttention{
 		op: o, first: first, half: p.rt.opts.KV == ops.KVF16,
-		keys: p.keys, keyWidth: c.keys.width, keyDim: c.keys.width / kvHeads,
-		values: p.values, valueWidth: c.values.width, valueDim: c.values.width / kvHeads,
+		keys: p.keys, keyWidth: c.keys.width(), keyDim: c.keys.dim,
+		values: p.values, valueWidth: c.values.width(), valueDim: c.values.dim,
 	}
 	sinks := p.rt.vector(o.Sinks)
 	slopes := ops.ALiBiSlopes(o.Heads, o.ALiBi)

@@ -50,12 +50,13 @@ func (b *Backend) Load(ctx context.Context, p *ops.Plan, o ops.Options, progress
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Runtime{plan: p, opts: o}
+	r := &Runtime{plan: p, opts: o, paging: ops.NewPaging(p, o)}
 	if err := r.widenWeights(ctx, progress); err != nil {
 		return nil, err
 	}
-	for _, c := range p.Caches {
-		r.caches = append(r.caches, newCache(c, o))
+	for i, c := range p.Caches {
+		group := r.paging.Of[i]
+		r.caches = append(r.caches, newCache(c, group, r.paging.Groups[group].Pages, o.KV))
 	}
 	for _, s := range p.States {
 		r.states = append(r.states, make([]float32, s.Floats*o.Slots))
@@ -74,8 +75,9 @@ func (b *Backend) Close() error {
 
 // Runtime is a loaded plan. It belongs to one goroutine at a time.
 type Runtime struct {
-	plan *ops.Plan
-	opts ops.Options
+	plan   *ops.Plan
+	opts   ops.Options
+	paging *ops.Paging
 
 	vectors map[*ops.Weight][]float32 // small weights, widened
 	caches  []*cache                  // by Plan.Caches
@@ -91,13 +93,29 @@ func (r *Runtime) state(i, slot int) []float32 {
 	return r.states[i][slot*n : (slot+1)*n]
 }
 
-// SaveState copies the recurrent state of a slot: the plan's states one after
-// another. It is nil when the plan has none.
-func (r *Runtime) SaveState(slot int) ([]float32, error) {
+// CopyPage copies a page of every cache of a group.
+func (r *Runtime) CopyPage(group, dst, src int) error {
+	if r.closed {
+		return fmt.Errorf("ops/ref: copy page: %w", ops.ErrClosed)
+	}
+	if err := r.paging.CheckCopy(group, dst, src); err != nil {
+		return err
+	}
+	for _, c := range r.caches {
+		if c.group == group {
+			c.copyPage(dst, src)
+		}
+	}
+	return nil
+}
+
+// SaveState copies the recurrent state of a slot into into[:0]: the plan's states one
+// after another. It is empty when the plan has none.
+func (r *Runtime) SaveState(slot int, into []float32) ([]float32, error) {
 	if err := r.checkSlot("save state", slot); err != nil {
 		return nil, err
 	}
-	return ops.SaveStates(r.statesOf(slot)), nil
+	return ops.SaveStates(r.statesOf(slot), into), nil
 }
 
 // LoadState puts a saved state back; nil sets the state of position 0.

@@ -33,7 +33,7 @@ func run(t *testing.T, rows [][]float32, build func(b *ops.Builder, row ops.View
 	t.Helper()
 	p := opstest.Plan(t.Name(), len(rows[0]), build)
 	n := len(rows)
-	rt, err := ref.New().Load(context.Background(), p, ops.Options{Slots: 1, Context: n, MaxRows: n, Threads: 1, KV: ops.KVF32}, nil)
+	rt, err := opstest.Load(ref.New(), p, ops.Options{Slots: 1, Context: n, MaxRows: n, Threads: 1, KV: ops.KVF32})
 	if err != nil {
 		t.Fatal(err)
 	}

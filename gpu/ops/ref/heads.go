@@ -18,14 +18,14 @@ type headScratch struct {
 }
 
 // readHeads fills the result from the logits.
-func (p *Program) readHeads(r *ops.Result) error {
+func (p *Program) readHeads(r *ops.Result) {
 	r.Heads = r.Heads[:0]
 	for i, want := range p.batch.Want {
 		row := p.row(p.plan.Logits, i)
-		for id, x := range row {
-			if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
-				return fmt.Errorf("ops/ref: %s: output %d: logit of token %d is %v", p.plan.Name, i, id, x)
-			}
+		if id := slices.IndexFunc(row, notFinite); id >= 0 {
+			err := fmt.Errorf("ops/ref: %s: output %d: logit of token %d is %v", p.plan.Name, i, id, row[id])
+			r.Heads = append(r.Heads, ops.Head{Err: err})
+			continue
 		}
 		head := ops.Head{Best: best(row)}
 		head.Max = row[head.Best]
@@ -38,8 +38,9 @@ func (p *Program) readHeads(r *ops.Result) error {
 		}
 		r.Heads = append(r.Heads, head)
 	}
-	return nil
 }
+
+func notFinite(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }
 
 // best is the index of the largest logit, the lowest one of equals.
 func best(row []float32) int32 {

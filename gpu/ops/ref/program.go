@@ -45,9 +45,9 @@ func (r *Runtime) Compile(s ops.Shape) (ops.Program, error) {
 		}
 	}
 	var keys, values int
-	for i, c := range r.plan.Caches {
-		keys = max(keys, r.caches[i].cells*c.KVHeads*c.KeyDim)
-		values = max(values, r.caches[i].cells*c.KVHeads*c.ValueDim)
+	for _, c := range r.plan.Caches {
+		keys = max(keys, c.Span(r.opts)*c.KVHeads*c.KeyDim)
+		values = max(values, c.Span(r.opts)*c.KVHeads*c.ValueDim)
 	}
 	p.keys, p.values = make([]float32, keys), make([]float32, values)
 	p.heads = make([]headScratch, s.Outs)
@@ -87,6 +87,9 @@ func (p *Program) Run(b *ops.Batch, r *ops.Result) error {
 	if err := b.Check(p.plan, p.rt.opts); err != nil {
 		return err
 	}
+	if err := b.CheckPages(p.rt.paging); err != nil {
+		return err
+	}
 	if len(b.Tokens) > p.shape.Rows || len(b.Outs) > p.shape.Outs {
 		return fmt.Errorf("ops/ref: run: %d rows and %d outputs in a program for %d and %d",
 			len(b.Tokens), len(b.Outs), p.shape.Rows, p.shape.Outs)
@@ -97,7 +100,8 @@ func (p *Program) Run(b *ops.Batch, r *ops.Result) error {
 			return fmt.Errorf("ops/ref: %s: operation %d (%s): %w", p.plan.Name, i, op.Name(), err)
 		}
 	}
-	return p.readHeads(r)
+	p.readHeads(r)
+	return nil
 }
 
 // do executes one operation on all rows of the batch.
