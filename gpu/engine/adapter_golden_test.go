@@ -37,14 +37,14 @@ func readFloats(t testing.TB, path string) []float32 {
 }
 
 // Adapters do what the reference does with the same files: factors of either float
-// type, an alpha of 0, token embeddings and head, stacks of experts,
+// type, an alpha of 0, token embeddings and head, stacks of experts, fused matrices,
 // two at once.
 func TestAdaptersLikeTheReference(t *testing.T) {
 	set := archtest.Golden(t)
 	var m loraManifest
 	const dir = "testdata/lora"
 	readJSON(t, filepath.Join(dir, "manifest.json"), &m)
-	if len(m.Entries) < 4 {
+	if len(m.Entries) < 5 {
 		t.Fatalf("the manifest has %d entries", len(m.Entries))
 	}
 	for _, entry := range m.Entries {

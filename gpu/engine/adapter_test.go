@@ -10,6 +10,7 @@ import (
 
 	"ganglion/gpu/archtest"
 	"ganglion/gpu/engine"
+	"ganglion/gpu/gguf/gguftest"
 	"ganglion/gpu/ops"
 	"ganglion/gpu/ops/ref"
 	"ganglion/gpu/tensor"
@@ -99,6 +100,21 @@ func TestAdapterEqualsMergedWeights(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Where a matrix has a scale of its own, the update is of the scaled matrix.
+func TestAdapterOfAScaledMatrix(t *testing.T) {
+	set := archtest.Golden(t)
+	const name, own, scale = "blk.0.attn_q", 0.5, 0.7
+	base := merged(t, set.Path(t, "llama-dense"), nil, nil, gguftest.Tensor{Name: name + ".scale", Dims: []int{1}, Data: gguftest.F32(own)})
+	l := newLoRA(t, base, 1, 4, tensor.F32, func(n string) bool { return n == name+".weight" })
+	whole := merged(t, base, []lora{l}, []float64{scale / own})
+	want := allLogits(t, open(t, "ref", engine.Config{Path: whole, Numerics: ops.Exact}), set.Tokens, len(set.Tokens))
+	e := open(t, "cpu", engine.Config{Path: base, Adapters: files(l), Numerics: ops.Exact})
+	got := adapted(t, e, set.Tokens, len(set.Tokens), engine.AdapterScale{Scale: scale})
+	if d := nmse(got, want); !(d <= set.Find(t, "llama-dense").MaxExact) {
+		t.Errorf("NMSE %.3g", d)
 	}
 }
 

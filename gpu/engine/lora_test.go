@@ -132,15 +132,15 @@ func (l lora) delta(name string) []float64 {
 }
 
 // merged writes a copy of a model whose weights hold the adapters at these scales:
-// W + Σ scale·delta, added in float64, kept as float32.
-func merged(t testing.TB, model string, adapters []lora, scales []float64) string {
+// W + Σ scale·delta, added in float64, kept as float32. more tensors are added to the file.
+func merged(t testing.TB, model string, adapters []lora, scales []float64, more ...gguftest.Tensor) string {
 	t.Helper()
 	f, err := gguf.Open(model)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	m := gguftest.Model{KV: keysOf(t, f)}
+	m := gguftest.Model{KV: keysOf(t, f), Tensors: more}
 	for _, w := range f.Tensors() {
 		data, err := f.Data(w)
 		if err != nil {

@@ -83,10 +83,15 @@ func adapt(p *ops.Plan, src Source, arch string, adapters []Adapter) error {
 	}
 	p.Adapters = len(adapters)
 	list := make([]ops.Op, 0, 2*len(p.Ops))
-	for _, op := range p.Ops {
+	for i := 0; i < len(p.Ops); i++ {
+		op := p.Ops[i]
 		list = append(list, op)
+		if scaled(p.Ops, i) {
+			i++ // the update is of the scaled matrix, as the reference has it
+			list = append(list, p.Ops[i])
+		}
 		for _, t := range all {
-			update, err := t.update(op)
+			update, err := t.update(op, src)
 			if err != nil {
 				return t.wrap(err)
 			}
@@ -103,6 +108,20 @@ func adapt(p *ops.Plan, src Source, arch string, adapters []Adapter) error {
 	}
 	return nil
 }
+
+// scaled tells whether the operation after i multiplies the product of i by the
+// matrix's own scale.
+func scaled(all []ops.Op, i int) bool {
+	m, ok := all[i].(*ops.MatMul)
+	if !ok || i+1 == len(all) {
+		return false
+	}
+	v, ok := all[i+1].(*ops.AddVec)
+	return ok && v.Mul && v.In == m.Out && v.Out == m.Out && v.W.Name == scaleOf(m.W.Name)
+}
+
+// scaleOf is the name of the scale that belongs to a weight.
+func scaleOf(name string) string { return strings.TrimSuffix(name, ".weight") + ".scale" }
 
 func (t *adaptation) wrap(err error) error { return fmt.Errorf("adapter %q: %w", t.name, err) }
 
@@ -184,11 +203,16 @@ func (t *adaptation) tensor(f AdapterFile, x gguf.Tensor) error {
 }
 
 // update makes the update of an operation; nil when the adapter has none for it.
-func (t *adaptation) update(op ops.Op) (ops.Op, error) {
+func (t *adaptation) update(op ops.Op, src Source) (ops.Op, error) {
 	switch o := op.(type) {
 	case *ops.MatMul:
 		return t.product(o.W, ops.LowRank{In: o.In, Out: o.Out})
 	case *ops.ExpertMatMul:
+		if p := t.pairs[o.W.Name]; p != nil {
+			if _, ok := src.Tensor(scaleOf(o.W.Name)); ok {
+				return nil, fmt.Errorf("tensor %q: experts with scales of their own cannot be adapted", p.a.Name)
+			}
+		}
 		return t.product(o.W, ops.LowRank{In: o.In, Out: o.Out, IDs: o.IDs})
 	case *ops.Embed:
 		if !o.ByPosition {

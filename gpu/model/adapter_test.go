@@ -196,3 +196,44 @@ func TestIgnoredTensors(t *testing.T) {
 		t.Errorf("ignored %v", got)
 	}
 }
+
+// oneMore is a model file with one more tensor.
+type oneMore struct {
+	*gguf.File
+	extra gguf.Tensor
+	data  []byte
+}
+
+func (f oneMore) Tensor(name string) (gguf.Tensor, bool) {
+	if name == f.extra.Name {
+		return f.extra, true
+	}
+	return f.File.Tensor(name)
+}
+
+func (f oneMore) Data(t gguf.Tensor) ([]byte, error) {
+	if t.Name == f.extra.Name {
+		return f.data, nil
+	}
+	return f.File.Data(t)
+}
+
+// Experts with scales of their own: the reference adds the update to what they scale,
+// which the operation that scales them comes too late for.
+func TestAdapterOfScaledExpertsIsRefused(t *testing.T) {
+	f := modelFile(t, "llama-moe")
+	const down = "blk.1.ffn_down_exps.weight"
+	d := dims(t, f, down)
+	file := adapterFile(t, gguftest.Adapter("llama", 8, zero(down+".lora_a", d[0], 2, d[2]), zero(down+".lora_b", 2, d[1], d[2])))
+	o := Options{Adapters: []Adapter{{Name: "one", File: file}}}
+	if _, err := New(f, o); err != nil {
+		t.Errorf("without scales: %v", err)
+	}
+	scaled := oneMore{f, gguf.Tensor{Name: "blk.1.ffn_down_exps.scale", Type: tensor.F32, Dims: []int{d[2]}, Bytes: int64(4 * d[2])}, make([]byte, 4*d[2])}
+	if _, err := New(scaled, Options{}); err != nil {
+		t.Errorf("without an adapter: %v", err)
+	}
+	if _, err := New(scaled, o); err == nil || !strings.Contains(err.Error(), `tensor "blk.1.ffn_down_exps.weight.lora_a": experts with scales of their own`) {
+		t.Errorf("error %v", err)
+	}
+}

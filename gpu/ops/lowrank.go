@@ -71,7 +71,7 @@ func (o *LowRank) check(p *Plan) error {
 	}
 	if o.IDs.Width > 0 {
 		if o.A.Experts != o.B.Experts {
-			errs = append(errs, fmt.Errorf("A has %d experts, B %d", o.A.Experts, o.B.Experts))
+			errs = append(errs, fmt.Errorf("factor A has %d experts, B %d", o.A.Experts, o.B.Experts))
 		}
 		errs = append(errs, sameRows(p, o.IDs, o.Out), elems(p, I32, o.IDs))
 	}

@@ -63,7 +63,7 @@ func TestValidateRefusesLowRank(t *testing.T) {
 		{"output", func(p lowRankPlan) { p.plain.Out = p.plain.Out.Cols(0, 5) }, "output is 5 wide, want 6"},
 		{"in place", func(p lowRankPlan) { p.Buffers[0].Width = 14; p.plain.Out.Buf = 0 }, "overlaps an input"},
 		{"output not written", func(p lowRankPlan) { p.Ops[2], p.Ops[3] = p.Ops[3], p.Ops[2] }, `buffer "y" before`},
-		{"stacks differ", func(p lowRankPlan) { p.expert.B = p.plain.B }, "A has 4 experts, B 1"},
+		{"stacks differ", func(p lowRankPlan) { p.expert.B = p.plain.B }, "factor A has 4 experts, B 1"},
 		{"fewer than the router has", func(p lowRankPlan) {
 			p.expert.A.Experts, p.expert.A.Data = 3, p.expert.A.Data[:4*8*5*3]
 			p.expert.B.Experts, p.expert.B.Data = 3, p.expert.B.Data[:4*5*7*3]
