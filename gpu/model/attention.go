@@ -27,6 +27,7 @@ type attention struct {
 	temperature ops.PosScale // of q; no Floor: none
 	layout      qkvLayout
 	gate        string  // matrix whose activation multiplies the heads' outputs, by column or by head
+	queryGate   bool    // a sigmoid gate comes with the query: attn_q has [q | gate] for each head
 	gateAct     ops.Act // of the gate; Identity stands for Sigmoid
 	outScale    float64 // of the heads' outputs, 0 = 1
 
@@ -64,6 +65,10 @@ func (g *graph) attend(a attention, n ops.View) ops.View {
 	}
 	a = g.sized(a)
 	q, k, v := g.project(a, n)
+	var gate ops.View
+	if a.queryGate {
+		q, gate = g.gatedQuery(a, q)
+	}
 	q, k = g.position(a, "attn_q_norm", q), g.position(a, "attn_k_norm", k)
 	if t := a.temperature; t.Floor > 0 {
 		t.In, t.Out = q, q
@@ -74,7 +79,19 @@ func (g *graph) attend(a attention, n ops.View) ops.View {
 	if a.gate != "" {
 		g.gateHeads(a, n, out)
 	}
+	if a.queryGate {
+		g.multiply(g.sigmoid(gate), out)
+	}
 	return g.scaled(a.outScale, out)
+}
+
+// gatedQuery takes the product of attn_q apart.
+func (g *graph) gatedQuery(a attention, both ops.View) (q, gate ops.View) {
+	heads, n := g.heads[g.il], a.keyLen
+	q, gate = g.Buffer("attn_q_part", heads*n), g.Buffer("attn_gate_part", heads*n)
+	g.blocksOf(heads, n, both, 2*n, q, n)
+	g.blocksOf(heads, n, both.Cols(n, (2*heads-1)*n), 2*n, gate, n)
+	return q, gate
 }
 
 // sized fills in the head widths of the file.
@@ -116,6 +133,9 @@ func (g *graph) alternating(local func(il, period int) bool, period int, near, f
 // also be in three parts.
 func (g *graph) project(a attention, n ops.View) (q, k, v ops.View) {
 	qw, kw, vw := g.heads[g.il]*a.keyLen, g.kvHeads[g.il]*a.keyLen, g.kvHeads[g.il]*a.valueLen
+	if a.queryGate {
+		qw *= 2
+	}
 	if !g.has("attn_qkv.weight") {
 		q, k, v = g.linear("attn_q", n, qw), g.linear("attn_k", n, kw), g.linear("attn_v", n, vw)
 	} else {

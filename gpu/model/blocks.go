@@ -1,6 +1,8 @@
 package model
 
 import (
+	"cmp"
+
 	"ganglion/gpu/ops"
 )
 
@@ -9,6 +11,11 @@ import (
 type layer struct {
 	attn attention
 	ff   func(n ops.View) ops.View
+
+	// mix stands in the place of attention where it is set (recurrent layers, MLA). It
+	// returns what the projection named out reads ("": attn_output).
+	mix func(n ops.View) ops.View
+	out string
 
 	// Norms of the branches' inputs and outputs: a name, "" for none, or bare.
 	attnNorm, ffNorm string
@@ -43,14 +50,14 @@ func (g *graph) layers(x ops.View, of func() layer) ops.View {
 // step adds one layer.
 func (g *graph) step(l layer, x ops.View) ops.View {
 	n := g.normed(l.attnNorm, x)
-	h := g.attend(l.attn, n)
+	h := g.mixed(l, n)
 	shared := l.parallel && l.ffNorm == ""
 	if shared {
 		g.outputs(&h, &x, &n)
 	} else {
 		g.outputs(&h, &x)
 	}
-	h = g.leave(l, l.attnPost, g.linear("attn_output", h, g.embd))
+	h = g.leave(l, l.attnPost, g.linear(cmp.Or(l.out, "attn_output"), h, g.embd))
 	if !l.parallel {
 		x = g.Sum("attn_residual", h, x)
 		f := g.leave(l, l.ffPost, l.ff(g.normed(l.ffNorm, x)))
@@ -61,6 +68,14 @@ func (g *graph) step(l layer, x ops.View) ops.View {
 	}
 	f := g.leave(l, l.ffPost, l.ff(n))
 	return g.Sum("residual", g.Sum("branches", f, h), x)
+}
+
+// mixed is what the layer does over positions, without its output projection.
+func (g *graph) mixed(l layer, n ops.View) ops.View {
+	if l.mix != nil {
+		return l.mix(n)
+	}
+	return g.attend(l.attn, n)
 }
 
 // leave is the end of a branch: its output norm and factor.

@@ -1,6 +1,10 @@
 package model
 
-import "ganglion/gpu/ops"
+import (
+	"cmp"
+
+	"ganglion/gpu/ops"
+)
 
 // moe is a mixture of experts as a family wants it. What tensors tell is taken by
 // presence: biases of the router and of the experts, a bias for choosing
@@ -10,6 +14,7 @@ type moe struct {
 	gating ops.RouteKind // see expertParams.gating
 	norm   bool          // divide the weights of the chosen experts by their sum
 	scale  float64       // of the weights after that; 0 = 1
+	out    int           // width of the experts' outputs; 0: of the residual stream
 	ff     int           // width of an expert; 0: expert_feed_forward_length, else what the file has
 
 	shared     int  // width of the shared expert (ffn_*_shexp), 0 = none
@@ -69,20 +74,21 @@ func (g *graph) runExperts(m moe, r *ops.Route, n ops.View) ops.View {
 	if m.ff == 0 {
 		m.ff = g.expertFF[g.il]
 	}
+	m.out = cmp.Or(m.out, g.embd)
 	if m.before {
 		n = g.weighted(r.Weights, n)
 	}
 	down := "ffn_down_" + m.suffix
 	h := g.expertHidden(m, r.IDs, n)
-	y := g.expertLinear(m, down, r.IDs, h, h.Width/r.TopK, g.embd)
+	y := g.expertLinear(m, down, r.IDs, h, h.Width/r.TopK, m.out)
 	if m.before {
-		out := y.Cols(0, g.embd)
+		out := y.Cols(0, m.out)
 		for i := 1; i < r.TopK; i++ {
-			out = g.Sum("ffn_moe", out, y.Cols(i*g.embd, g.embd))
+			out = g.Sum("ffn_moe", out, y.Cols(i*m.out, m.out))
 		}
 		return out
 	}
-	out := g.Buffer("ffn_moe", g.embd)
+	out := g.Buffer("ffn_moe", m.out)
 	g.Add(&ops.ExpertSum{IDs: r.IDs, Weights: r.Weights, PerExpert: g.optional(g.blk(down+".scale"), m.stack(g)), In: y, Out: out})
 	return out
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -17,13 +18,13 @@ func granite(g *graph) error {
 	if g.keys.flag("rope.scaling.finetuned", true) {
 		a.table = g.rope(ropeSpec{factors: true})
 	}
-	return graniteLayers(g, graniteScales(g), func() attention { return a })
+	return graniteLayers(g, graniteScales(g), func(l *layer) { l.attn = a })
 }
 
 // graniteMoE is Granite's earlier mixture of experts, dense where there are none.
 func graniteMoE(g *graph) error {
 	a := attention{table: g.rope(ropeSpec{factors: true})}
-	return graniteLayers(g, graniteScales(g), func() attention { return a })
+	return graniteLayers(g, graniteScales(g), func(l *layer) { l.attn = a })
 }
 
 // graniteSWA is Granite with local layers, sinks and layers without RoPE, all as the
@@ -38,7 +39,7 @@ func graniteSWA(g *graph) error {
 		rotated = slices.Repeat([]bool{all != 0}, g.blocks)
 	}
 	global := attention{table: g.rope(ropeSpec{factors: true})}
-	return graniteLayers(g, graniteScales(g), func() attention {
+	return graniteLayers(g, graniteScales(g), func(l *layer) {
 		a := global
 		if g.local(g.il, 0) {
 			a = g.sliding(a, a.table)
@@ -49,7 +50,24 @@ func graniteSWA(g *graph) error {
 		if !g.has("attn_sinks.weight") {
 			g.fail("tensor %q is missing", g.blk("attn_sinks.weight"))
 		}
-		return a
+		l.attn = a
+	})
+}
+
+// graniteHybrid is Granite 4 with Mamba-2 layers (those without KV heads).
+func graniteHybrid(g *graph) error {
+	ssm := g.headed(g.readStateSpace(true))
+	a := attention{table: -1}
+	if g.keys.flag("rope.scaling.finetuned", true) {
+		a = pairs(g)
+	}
+	s := scales{embed: g.keys.float("embedding_scale", 0), branch: g.keys.float("residual_scale", 0),
+		logits: cmp.Or(g.keys.float("logit_scale", 0), 1)}
+	return graniteLayers(g, s, func(l *layer) {
+		l.attn = a
+		if g.recurrentByHeads() {
+			l.mix, l.out = func(n ops.View) ops.View { return g.mamba2(ssm, n) }, "ssm_out"
+		}
 	})
 }
 
@@ -61,7 +79,7 @@ func minicpm(g *graph) error {
 		branch: g.keys.float("residual_scale", 1.4/math.Sqrt(float64(g.blocks))),
 		logits: g.keys.float("logit_scale", 256/float64(g.embd)),
 	}
-	return graniteLayers(g, s, func() attention { return a })
+	return graniteLayers(g, s, func(l *layer) { l.attn = a })
 }
 
 func graniteScales(g *graph) scales {
@@ -72,17 +90,18 @@ func graniteScales(g *graph) scales {
 	}
 }
 
-func graniteLayers(g *graph, s scales, attn func() attention) error {
+// graniteLayers is the decoder of all of them; each completes the layer's description.
+func graniteLayers(g *graph, s scales, each func(l *layer)) error {
 	if s.logits == 0 {
 		g.fail("key %q must not be 0", g.key("logit_scale"))
 	}
 	if s.embed == 0 {
 		s.embed = 1
 	}
-	l := preNorm(attention{}, func(n ops.View) ops.View { return g.graniteFeedForward(n) })
-	l.branch = s.branch
 	x := g.layers(g.embed(float32(s.embed)), func() layer {
-		l.attn = attn()
+		l := preNorm(attention{}, g.graniteFeedForward)
+		l.branch = s.branch
+		each(&l)
 		return l
 	})
 	g.logits(1/s.logits, g.normNamed("output_norm", x))

@@ -54,6 +54,16 @@ func (g *graph) weight(name string, cols, rows, experts int) *ops.Weight {
 	if w := g.loaded[name]; w != nil {
 		return w
 	}
+	w := g.read(name, cols, rows, experts)
+	if w == nil {
+		return nil
+	}
+	g.loaded[name] = w
+	return g.Builder.Weight(w)
+}
+
+// read is weight without making the tensor one of the plan's weights.
+func (g *graph) read(name string, cols, rows, experts int) *ops.Weight {
 	t, ok := g.src.Tensor(name)
 	if !ok {
 		return nil
@@ -79,9 +89,7 @@ func (g *graph) weight(name string, cols, rows, experts int) *ops.Weight {
 		g.fail("tensor %q: %w", name, err)
 		return nil
 	}
-	w := &ops.Weight{Name: name, Type: t.Type, Cols: dims[0], Rows: dims[1], Experts: dims[2], Data: data}
-	g.loaded[name] = w
-	return g.Builder.Weight(w)
+	return &ops.Weight{Name: name, Type: t.Type, Cols: dims[0], Rows: dims[1], Experts: dims[2], Data: data}
 }
 
 // matrix reads a required [rows, cols] matrix.
@@ -121,6 +129,13 @@ func (g *graph) has(name string) bool {
 
 // bias is the name of the bias that belongs to a weight.
 func bias(name string) string { return strings.TrimSuffix(name, ".weight") + ".bias" }
+
+// matrixOf is matrix i of a stack as a weight of its own; it shares the stack's bytes.
+func (g *graph) matrixOf(stack *ops.Weight, i int) *ops.Weight {
+	n := len(stack.Data) / stack.Experts
+	return g.Builder.Weight(&ops.Weight{Name: fmt.Sprintf("%s[%d]", stack.Name, i), Type: stack.Type,
+		Cols: stack.Cols, Rows: stack.Rows, Experts: 1, Data: stack.Data[i*n : (i+1)*n]})
+}
 
 // linear multiplies by a required matrix of the layer, with its bias if present. Files
 // of 4-bit floats may have a factor for the whole matrix, which comes before the bias.

@@ -25,6 +25,16 @@ func ALiBiSlopes(heads int, largest float32) []float32 {
 	return slopes
 }
 
+// HeadDecays are 2^(−8·(h+1)/heads) for each head h, the decay rates of lightning
+// attention (arXiv:2401.04658), computed once on the host.
+func HeadDecays(heads int) []float32 {
+	out := make([]float32, heads)
+	for h := range out {
+		out[h] = float32(hostExp2(-8 * float64(h+1) / float64(heads)))
+	}
+	return out
+}
+
 // At is the factor of a row at position pos, rounded once.
 func (o *PosScale) At(pos int) float32 {
 	steps := math.Floor((float64(pos) + float64(o.Offset)) / float64(o.Floor))

@@ -56,3 +56,17 @@ func TestTableFingerprint(t *testing.T) {
 		t.Errorf("fingerprint is %#016x, want %#016x", got, want)
 	}
 }
+
+// Head h of n decays by 2^(−8(h+1)/n) a position; for a power of two these are ALiBi's
+// slopes.
+func TestHeadDecays(t *testing.T) {
+	want := ALiBiSlopes(8, 8)
+	for h, got := range HeadDecays(8) {
+		if got != want[h] {
+			t.Errorf("head %d decays by %v, want %v", h, got, want[h])
+		}
+	}
+	if got := HeadDecays(3); got[2] != 1.0/256 || math.Abs(float64(got[0])-math.Exp2(-8.0/3)) > 1e-8 {
+		t.Errorf("three heads decay by %v", got)
+	}
+}
