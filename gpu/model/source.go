@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"ganglion/gpu/gguf"
+	"ganglion/gpu/tensor"
 )
 
 // Source is what a builder reads of a model file; *gguf.File satisfies it.
@@ -97,9 +98,21 @@ func (a *audit) Floats(key string) ([]float32, bool) {
 	return note(a, key, vs, ok)
 }
 
+// Data returns a tensor's bytes, as many as its type and shape ask for.
 func (a *audit) Data(t gguf.Tensor) ([]byte, error) {
 	a.read[t.Name] = true
-	return a.Source.Data(t)
+	data, err := a.Source.Data(t)
+	if err != nil {
+		return nil, err
+	}
+	row, err := tensor.RowBytes(t.Type, t.Cols())
+	if err != nil {
+		return nil, err
+	}
+	if len(data) != row*t.Rows() {
+		return nil, fmt.Errorf("%d bytes for %v of type %v", len(data), t.Dims, t.Type)
+	}
+	return data, nil
 }
 
 // faults are the keys that are there but of no use to anyone who asked, sorted.
