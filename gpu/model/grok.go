@@ -14,7 +14,9 @@ func grok(g *graph) error {
 		g.scaling.betaFast = 8
 	}
 	if g.scaling.kind != "yarn" {
-		g.scaling.attnFactor *= g.keys.float("rope.scaling.yarn_attn_factor", 1)
+		factor := g.keys.float("rope.scaling.yarn_attn_factor", 1)
+		g.keys.positive("rope.scaling.yarn_attn_factor", factor)
+		g.scaling.attnFactor *= factor
 	}
 	a := halves(g)
 	a.scale = g.keys.float("attention.output_scale", 0.08838834764831845)

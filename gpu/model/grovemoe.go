@@ -22,6 +22,9 @@ func groveMoE(g *graph) error {
 		m := normalised()
 		m.router = g.linear("ffn_gate_inp", n, g.experts)
 		y := g.mixture(m, n)
+		if g.failed() != nil {
+			return y
+		}
 		m.share, m.suffix, m.ff = share, "chexps", width
 		k := min(g.expertsUsed[g.il], m.stack(g))
 		if k < 1 {

@@ -1,6 +1,10 @@
 package model
 
-import "ganglion/gpu/ops"
+import (
+	"slices"
+
+	"ganglion/gpu/ops"
+)
 
 // expertParams are the keys of a mixture of experts. They are read for every
 // architecture; which of them count is a family's matter, as in the reference.
@@ -46,6 +50,9 @@ func (p *expertParams) check(r *reader) {
 	if p.experts > maxExperts {
 		r.fail("key %q: %d is more than %d", r.arch+".expert_count", p.experts, maxExperts)
 		return
+	}
+	if p.experts > 0 && slices.Max(p.expertsUsed) < 1 {
+		r.fail("key %q: none of %d experts", r.arch+".expert_used_count", p.experts)
 	}
 	for il, n := range p.expertsUsed {
 		if n > p.experts {
