@@ -8,7 +8,7 @@ import (
 
 // moe is a mixture of experts as a family wants it. What tensors tell is taken by
 // presence: biases of the router and of the experts, a bias for choosing
-// (exp_probs_b), a scale per expert, a fused gate_up stack, experts without a gate.
+// (exp_probs_b), a scale per expert, a fused gate_up stack.
 type moe struct {
 	act    ops.Act
 	gating ops.RouteKind // see expertParams.gating
@@ -23,10 +23,11 @@ type moe struct {
 	// Of a gated activation, see ops.GLU.
 	limit, alpha, upOffset float32
 
-	before bool     // the weights multiply the experts' inputs, not their outputs
-	router ops.View // logits made elsewhere; Width 0: ffn_gate_inp times the input
-	suffix string   // of the stacks' names, "exps" when empty
-	share  int      // neighbouring experts that are one in the stacks, see ops.Route; 0 = 1
+	ungated bool     // experts may come without a gate
+	before  bool     // the weights multiply the experts' inputs, not their outputs
+	router  ops.View // logits made elsewhere; Width 0: ffn_gate_inp times the input
+	suffix  string   // of the stacks' names, "exps" when empty
+	share   int      // neighbouring experts that are one in the stacks, see ops.Route; 0 = 1
 }
 
 // mixture adds the chosen experts' outputs over the normalised input n, and the
@@ -114,7 +115,7 @@ func (g *graph) expertHidden(m moe, ids, n ops.View) ops.View {
 	}
 	up := g.expertLinear(m, "ffn_up_"+m.suffix, ids, n, cols, m.ff)
 	out := g.Buffer("ffn_glu", up.Width)
-	if !g.has("ffn_gate_" + m.suffix + ".weight") {
+	if m.ungated && !g.has("ffn_gate_"+m.suffix+".weight") {
 		g.Add(&ops.Unary{Act: m.act, In: up, Out: out})
 		return out
 	}
@@ -148,10 +149,10 @@ func (m moe) glu(gate, up, out ops.View) *ops.GLU {
 func (g *graph) sharedExpert(m moe, n ops.View) ops.View {
 	up := g.linear("ffn_up_shexp", n, m.shared)
 	h := g.Buffer("ffn_shexp_glu", m.shared)
-	if g.has("ffn_gate_shexp.weight") {
-		g.Add(m.glu(g.linear("ffn_gate_shexp", n, m.shared), up, h))
-	} else {
+	if m.ungated && !g.has("ffn_gate_shexp.weight") {
 		g.Add(&ops.Unary{Act: m.act, In: up, Out: h})
+	} else {
+		g.Add(m.glu(g.linear("ffn_gate_shexp", n, m.shared), up, h))
 	}
 	y := g.linear("ffn_down_shexp", h, g.embd)
 	if m.sharedGate {

@@ -163,7 +163,7 @@ func (g *graph) apply(name string, w, bias *ops.Weight, in ops.View) ops.View {
 func (g *graph) biasOf(weight string, n int) *ops.Weight {
 	for _, name := range g.unbiased {
 		if weight == name+".weight" || strings.HasSuffix(weight, "."+name+".weight") {
-			g.src.read[bias(weight)] = true // the reference loads it and does not use it
+			g.src.read[bias(weight)] = false // the reference loads it and does not use it
 			return nil
 		}
 	}

@@ -14,9 +14,7 @@ func grok(g *graph) error {
 		g.scaling.betaFast = 8
 	}
 	if g.scaling.kind != "yarn" {
-		factor := g.keys.float("rope.scaling.yarn_attn_factor", 1)
-		g.keys.positive("rope.scaling.yarn_attn_factor", factor)
-		g.scaling.attnFactor *= factor
+		g.scaling.attnFactor *= g.keys.float("rope.scaling.yarn_attn_factor", 1)
 	}
 	a := halves(g)
 	a.scale = g.keys.float("attention.output_scale", 0.08838834764831845)

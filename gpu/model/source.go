@@ -38,7 +38,7 @@ type audit struct {
 	Source
 	asked map[string]bool // keys; true once a value was of use
 	bad   map[string]error
-	read  map[string]bool // tensors
+	read  map[string]bool // tensors; false where the family does not need them
 }
 
 func newAudit(f Source) *audit {
@@ -144,7 +144,7 @@ func kind(v gguf.Value) string {
 func (a *audit) leftovers(blocks int) error {
 	var errs []error
 	for _, t := range a.Source.Tensors() {
-		if !a.read[t.Name] && !aside(t.Name, blocks) {
+		if _, read := a.read[t.Name]; !read && !aside(t.Name, blocks) {
 			errs = append(errs, fmt.Errorf("tensor %q is in the file, but the architecture has no use for it", t.Name))
 		}
 		if len(errs) == 8 {
@@ -177,6 +177,6 @@ func aside(name string, blocks int) bool {
 // need (the visual experts of CogVLM).
 func (g *graph) spare(names ...string) {
 	for _, n := range names {
-		g.src.read[g.blk(n)] = true
+		g.src.read[g.blk(n)] = false
 	}
 }
