@@ -20,7 +20,7 @@ type Settings struct {
 
 	Backend  string // "auto" or a backend's name
 	Numerics string // "fast" or "exact"
-	KV       string // "f16" or "f32": the type of cached keys and values
+	KV       string // of ops.KVTypes: the type of cached keys and values
 	Threads  int
 	Context  int // tokens per sequence; 0: what the model was trained for, at most 4096
 	Slots    int // sequences decoded at once

@@ -46,7 +46,7 @@ func settingRows() []settingRow {
 		listRow("allow-origin", ",", "origin of a web site whose pages may call the API", func(s *Settings) *[]string { return &s.AllowedOrigins }),
 		textRow("backend", "auto", "what to compute on: auto or the name of a backend", func(s *Settings) *string { return &s.Backend }),
 		textRow("numerics", "fast", "fast, or exact for results equal to the bit on every machine", func(s *Settings) *string { return &s.Numerics }),
-		textRow("kv", "f16", "type of the cached keys and values: f16 or f32", func(s *Settings) *string { return &s.KV }),
+		textRow("kv", "f16", "type of the cached keys and values: f16, f32 or q8_0", func(s *Settings) *string { return &s.KV }),
 		intRow("threads", strconv.Itoa(runtime.NumCPU()), "threads to compute with", func(s *Settings) *int { return &s.Threads }),
 		intRow("context", "0", "tokens of prompt and completion together; 0: as trained, at most 4096", func(s *Settings) *int { return &s.Context }),
 		intRow("slots", "4", "requests answered at the same time", func(s *Settings) *int { return &s.Slots }),

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"ganglion/gpu/ops"
 )
 
 // maxSlots bounds the sequences decoded at once; far more than any machine serves.
@@ -52,7 +54,7 @@ func (s *Settings) checkWords() error {
 	}{
 		{"backend", s.Backend, nil},
 		{"numerics", s.Numerics, []string{"fast", "exact"}},
-		{"kv", s.KV, []string{"f16", "f32"}},
+		{"kv", s.KV, ops.KVTypes()},
 		{"speculate", s.Speculate, []string{"auto", "off", "lookup", "draft"}},
 	} {
 		switch {

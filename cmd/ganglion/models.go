@@ -125,9 +125,8 @@ func (s *settings) engine(b ops.Backend) engine.Config {
 	if s.Numerics == "exact" {
 		c.Numerics = ops.Exact
 	}
-	if s.KV == "f32" {
-		kv := ops.KVF32
-		c.KV = &kv
+	if kv, err := ops.ParseKVType(s.KV); err == nil { // Validate has refused other names
+		c.KV = kv
 	}
 	return c
 }

@@ -15,6 +15,7 @@ import (
 
 	"ganglion/appliance"
 	"ganglion/gpu"
+	"ganglion/gpu/ops"
 	"ganglion/storage"
 )
 
@@ -69,7 +70,7 @@ func (s *settings) addFlags(fs *pflag.FlagSet, wanted func(flag string) bool) {
 // placeholders stand for the value of a flag in the help; numbers are N.
 var placeholders = map[string]string{
 	"model": "FILE", "lora": "FILE[:SCALE]", "model-dir": "DIR", "data": "DIR", "listen": "HOST:PORT", "key-file": "FILE",
-	"allow-host": "NAME", "allow-origin": "ORIGIN", "backend": strings.Join(gpu.Names(), "|"), "numerics": "fast|exact", "kv": "f16|f32",
+	"allow-host": "NAME", "allow-origin": "ORIGIN", "backend": strings.Join(gpu.Names(), "|"), "numerics": "fast|exact", "kv": strings.Join(ops.KVTypes(), "|"),
 	"speculate": "auto|off|lookup|draft", "draft-model": "FILE", "log-max-age": "TIME", "log-max-bytes": "SIZE",
 }
 

@@ -21,7 +21,6 @@ type Program struct {
 	logit int // where the logits start in it
 
 	memory    block // c and all it points to
-	outs      block // per-output activations; the logits are handed out from here
 	top       block // ids and logits of WantTop
 	posScale  []float32
 	posScales []*ops.PosScale
@@ -95,11 +94,9 @@ func (p *Program) allocate(c *compiler) error {
 		}
 		p.keepScales(scales, active)
 	}
-	var err error
-	if p.outs, err = newBlock("output activations", int64(outs)*int64(c.stride[1])*4, true); err != nil {
+	if err := grow("output activations", &r.outs, int64(outs)*int64(c.stride[1])*4); err != nil {
 		return err
 	}
-	p.c.arena[1] = (*C.float)(p.outs.p)
 	if err := grow("activations", &r.rows, int64(rows)*int64(c.stride[0])*4); err != nil {
 		return err
 	}
@@ -119,7 +116,7 @@ func place[T any](m *carver, list []T) (*T, C.int32_t) {
 	return at, C.int32_t(len(list))
 }
 
-func (p *Program) bytes() int64 { return p.memory.bytes + p.outs.bytes + p.top.bytes }
+func (p *Program) bytes() int64 { return p.memory.bytes + p.top.bytes }
 
 // Run executes one batch. Once its buffers have grown it allocates nothing.
 func (p *Program) Run(b *ops.Batch, res *ops.Result) error {
@@ -152,7 +149,7 @@ func (p *Program) Run(b *ops.Batch, res *ops.Result) error {
 	}
 	p.setScales(b)
 	r.needAngles(int(last))
-	p.c.arena[0] = (*C.float)(r.rows.p)
+	p.c.arena[0], p.c.arena[1] = (*C.float)(r.rows.p), (*C.float)(r.outs.p)
 	p.c.quant = (*C.gl_qblk)(r.quant.p)
 	C.gl_run(r.pool, r.kernels, p.c, ints(b.Tokens), ints(b.Pos), ints(b.Slot), ints(b.Outs), ints(b.Pages),
 		(*C.float)(unsafe.SliceData(b.Embeds)), C.int(rows), C.int(outs))
@@ -209,7 +206,7 @@ func (p *Program) readHeads(b *ops.Batch, res *ops.Result) {
 	heads := unsafe.Slice(p.c.heads, len(b.Want))
 	for i, w := range b.Want {
 		h := &heads[i]
-		row := p.outs.floats(i*p.outAt+p.logit, p.rt.plan.Vocab)
+		row := p.rt.outs.floats(i*p.outAt+p.logit, p.rt.plan.Vocab)
 		if h.bad >= 0 {
 			err := fmt.Errorf("cpu: %s: output %d: logit of token %d is %v", p.rt.plan.Name, i, h.bad, row[h.bad])
 			res.Heads = append(res.Heads, ops.Head{Err: err})
@@ -235,7 +232,6 @@ func (p *Program) Close() error {
 	p.closed = true
 	delete(p.rt.programs, p)
 	p.memory.free()
-	p.outs.free()
 	p.top.free()
 	p.c = nil
 	return nil

@@ -35,6 +35,7 @@ type Runtime struct {
 
 	// Scratch that all programs share, for only one runs at a time.
 	rows    block // per-row activations of the largest program
+	outs    block // per-output ones; the logits are handed out from here
 	quant   block // quantised activations of the largest program
 	partial block // attention of few rows
 	threads block // pointers to and scratch of each thread
@@ -272,7 +273,7 @@ func (r *Runtime) Memory() ops.Memory {
 	for _, t := range r.tables {
 		m.Scratch += t.b.bytes
 	}
-	m.Scratch += r.rows.bytes + r.quant.bytes + r.partial.bytes + r.threads.bytes + r.mid.bytes
+	m.Scratch += r.rows.bytes + r.outs.bytes + r.quant.bytes + r.partial.bytes + r.threads.bytes + r.mid.bytes
 	for p := range r.programs {
 		m.Scratch += p.bytes()
 	}
@@ -300,7 +301,7 @@ func (r *Runtime) Close() error {
 	for i := range r.tables {
 		r.tables[i].b.free()
 	}
-	for _, b := range []*block{&r.weightTable, &r.packed, &r.vectorData, &r.rows, &r.quant, &r.partial, &r.threads, &r.mid} {
+	for _, b := range []*block{&r.weightTable, &r.packed, &r.vectorData, &r.rows, &r.outs, &r.quant, &r.partial, &r.threads, &r.mid} {
 		b.free()
 	}
 	r.pinner.Unpin()

@@ -26,11 +26,18 @@ type Config struct {
 	Offset, Size int64  // the file inside another one (an appended model); Size 0 = all of Path
 	Backend      ops.Backend
 	Numerics     ops.Numerics
-	KV           *ops.KVType // nil: f16
-	Context      int         // default min(trained, 4096)
-	Slots        int         // default 4
-	MaxRows      int         // default 512
-	Threads      int         // default 1
+	KV           ops.KVType // the zero value is f16
+	Context      int        // default min(trained, 4096)
+	Slots        int        // default 4
+	MaxRows      int        // default 512
+	Threads      int        // default 1
+	// CacheTokens is how many positions of finished sequences are kept for reuse even
+	// while every slot is full (slots that are not full keep more); default
+	// DefaultCacheTokens, negative for none.
+	CacheTokens int
+	// SnapshotBytes bounds the snapshots of recurrent state that are kept for reuse;
+	// default DefaultSnapshots of them, at most DefaultSnapshotBytes; negative for none.
+	SnapshotBytes int64
 	// Adapters are LoRA files to load along, in the order of their ids; see SetAdapters.
 	Adapters []AdapterFile
 	// Available returns the free memory of the machine in bytes, 0 for unknown.
@@ -41,11 +48,18 @@ type Config struct {
 // DefaultContext is the context length when none is asked for.
 const DefaultContext = 4096
 
+// The defaults of what is kept of finished sequences.
+const (
+	DefaultCacheTokens   = 1024
+	DefaultSnapshots     = 32
+	DefaultSnapshotBytes = 256 << 20
+)
+
 // ErrTooLarge is wrapped when the memory forecast exceeds what is free.
 var ErrTooLarge = errors.New("not enough memory")
 
-// Engine is a loaded model. Acquire, Release, SetAdapters, Mark, Truncate and Run belong to one goroutine at a
-// time; the other methods may be called from any.
+// Engine is a loaded model. Acquire, Release, SetAdapters, Mark, Truncate and Run
+// belong to one goroutine at a time; the other methods may be called from any.
 type Engine struct {
 	file    *gguf.File
 	vocab   *tokenizer.Tokenizer
@@ -113,6 +127,7 @@ func (e *Engine) load(ctx context.Context, c Config) error {
 	if n := e.vocab.VocabSize(); n > e.plan.Vocab {
 		return fmt.Errorf("engine: the tokenizer has %d tokens, the embedding table %d", n, e.plan.Vocab)
 	}
+	e.opts.Snapshots = snapshots(c.SnapshotBytes, e.plan.StateBytes())
 	if err := e.forecast(c); err != nil {
 		return err
 	}
@@ -142,10 +157,24 @@ func options(c Config, train int) ops.Options {
 		o.MaxRows = 512
 	}
 	o.MaxRows = min(o.MaxRows, o.Context)
-	if c.KV != nil {
-		o.KV = *c.KV
+	o.KV = c.KV
+	tokens := c.CacheTokens
+	if tokens == 0 {
+		tokens = DefaultCacheTokens
 	}
+	o.Spare = (max(tokens, 0) + ops.PageSize - 1) / ops.PageSize
 	return o
+}
+
+// snapshots is how many snapshots of a state of some bytes are kept.
+func snapshots(limit, state int64) int {
+	switch {
+	case state == 0 || limit < 0:
+		return 0
+	case limit == 0:
+		return int(min(DefaultSnapshots, DefaultSnapshotBytes/state))
+	}
+	return int(min(limit/state, 1<<20))
 }
 
 func trainContext(f *gguf.File) (int, error) {
@@ -246,6 +275,10 @@ func samplingDefaults(f *gguf.File) Defaults {
 
 // Info describes the model.
 func (e *Engine) Info() Info { return e.info }
+
+// Recurrent tells whether the model has recurrent state, which can go back only to the
+// lengths that Mark or the cache has kept.
+func (e *Engine) Recurrent() bool { return len(e.plan.States) > 0 }
 
 // Tokenizer is the model's tokenizer.
 func (e *Engine) Tokenizer() *tokenizer.Tokenizer { return e.vocab }

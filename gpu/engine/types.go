@@ -32,7 +32,7 @@ type Info struct {
 	Backend  string // "cpu", "ref", …
 	Device   string
 	Numerics string // "exact" or "fast"
-	KV       string // "f16", "f32"
+	KV       string // "f16", "f32", "q8_0"
 	Kernels  string // kernel-set version
 	Threads  int
 

@@ -97,7 +97,7 @@ type Want struct {
 }
 
 // Head is what came back for one output row. The slices belong to the runtime
-// and are valid until the next run of any of its programs.
+// and are valid until it compiles or runs another program, or this one again.
 type Head struct {
 	// Err is not nil when a logit of the row is not finite; the other fields then
 	// mean nothing. Other rows are not touched by it.
