@@ -21,6 +21,7 @@ type layer struct {
 	attnNorm, ffNorm string
 	attnPost, ffPost string
 	postEps          float32 // epsilon of the output norms where it is not the file's
+	heads            string  // norm of the heads' outputs, before the output matrix
 
 	// parallel lets both branches read the layer's input; without ffNorm the
 	// feed-forward reads what the attention reads.
@@ -57,7 +58,7 @@ func (g *graph) step(l layer, x ops.View) ops.View {
 	} else {
 		g.outputs(&h, &x)
 	}
-	h = g.leave(l, l.attnPost, g.linear(cmp.Or(l.out, "attn_output"), h, g.embd))
+	h = g.leave(l, l.attnPost, g.linear(cmp.Or(l.out, "attn_output"), g.normed(l.heads, h), g.embd))
 	if !l.parallel {
 		x = g.Sum("attn_residual", h, x)
 		f := g.leave(l, l.ffPost, l.ff(g.normed(l.ffNorm, x)))
@@ -131,6 +132,11 @@ func (g *graph) feedForward(act ops.Act, n ops.View) ops.View {
 // glu is down(act(gate·n) ⊙ up·n). A file without ffn_gate has gate and up, in
 // this order, in one matrix ffn_up.
 func (g *graph) glu(act ops.Act, ff int, n ops.View) ops.View {
+	return g.linear("ffn_down", g.gated(act, ff, n), g.embd)
+}
+
+// gated is act(gate·n) ⊙ up·n.
+func (g *graph) gated(act ops.Act, ff int, n ops.View) ops.View {
 	var gate, up ops.View
 	if t, ok := g.src.Tensor(g.blk("ffn_up.weight")); ok && t.Rows() == 2*ff && !g.has("ffn_gate.weight") {
 		both := g.linear("ffn_up", n, 2*ff)
@@ -138,7 +144,7 @@ func (g *graph) glu(act ops.Act, ff int, n ops.View) ops.View {
 	} else {
 		gate, up = g.linear("ffn_gate", n, ff), g.linear("ffn_up", n, ff)
 	}
-	return g.linear("ffn_down", g.GLU("ffn_glu", act, gate, up), g.embd)
+	return g.GLU("ffn_glu", act, gate, up)
 }
 
 // mlp is down(act(up·n)), the feed-forward network without a gate. Its hidden

@@ -27,11 +27,13 @@ type builder func(*graph) error
 // families maps GGUF general.architecture to its builder.
 var families = map[string]builder{
 	"afmoe":          afmoe,
+	"apertus":        apertus,
 	"arcee":          arcee.build,
 	"arctic":         arctic,
 	"baichuan":       baichuan,
 	"bailingmoe":     bailingMoE,
 	"bailingmoe2":    bailingMoE2,
+	"bitnet":         bitnet,
 	"bloom":          bloom.build,
 	"chatglm":        chatglm.build,
 	"codeshell":      codeshell.build,
