@@ -276,6 +276,9 @@ func samplingDefaults(f *gguf.File) Defaults {
 // Info describes the model.
 func (e *Engine) Info() Info { return e.info }
 
+// ScratchBytes is what activations take now; it grows with the largest batch so far.
+func (e *Engine) ScratchBytes() int64 { return e.runtime.Memory().Scratch }
+
 // Recurrent tells whether the model has recurrent state, which can go back only to the
 // lengths that Mark or the cache has kept.
 func (e *Engine) Recurrent() bool { return len(e.plan.States) > 0 }
