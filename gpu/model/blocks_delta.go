@@ -49,6 +49,7 @@ func (g *graph) deltaInputs(s stateSpace, n ops.View) (mixed, z ops.View) {
 		g.spare("ssm_in.weight")
 		return g.linear("attn_qkv", n, 2*keys+vals), g.linear("attn_gate", n, vals)
 	}
+	g.spare("attn_gate.weight")
 	own := vals / s.groups // columns of v that go with a key head
 	in := g.linear("ssm_in", n, 2*keys+2*vals)
 	group := 2*s.state + 2*own

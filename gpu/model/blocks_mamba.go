@@ -28,7 +28,7 @@ func (g *graph) mayNorm(name string, v ops.View) ops.View {
 }
 
 // mamba2 is the Mamba-2 mixer: z, xBC and the time step come from one projection; the
-// result is normalised by group where the file has ssm_norm. ssm_out reads it.
+// result is normalised by group. ssm_out reads it.
 func (g *graph) mamba2(s stateSpace, n ops.View) ops.View {
 	bc := s.groups * s.state
 	in := g.linear("ssm_in", n, 2*s.inner+2*bc+s.rank)
@@ -37,7 +37,7 @@ func (g *graph) mamba2(s stateSpace, n ops.View) ops.View {
 	dt := g.addVector(g.values("ssm_dt.bias", s.rank), false, in.Cols(2*s.inner+2*bc, s.rank))
 	y := g.scan(s, xbc.Cols(0, s.inner), dt, xbc.Cols(s.inner, bc), xbc.Cols(s.inner+bc, bc))
 	y = g.GLU("ssm_gated", ops.SiLU, z, y)
-	if !g.has("ssm_norm.weight") {
+	if s.mayBare && !g.has("ssm_norm.weight") {
 		return y
 	}
 	return g.normalize("ssm_norm", g.values("ssm_norm.weight", s.inner), nil, s.inner/s.groups, y)

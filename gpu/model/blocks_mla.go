@@ -49,7 +49,7 @@ func (g *graph) readLatent() latent {
 // attendLatent is the mixer of the current layer; attn_output reads the result.
 func (g *graph) attendLatent(m latent, n ops.View) ops.View {
 	if g.heads[g.il] < 1 {
-		g.fail("layer %d has no heads", g.il)
+		g.fail("key %q: layer %d has no heads", g.key("attention.head_count"), g.il)
 		return n
 	}
 	q := g.latentQuery(m, n)

@@ -209,6 +209,7 @@ var dispensable = map[string]bool{
 	"attn_q_norm.weight": true, // StableLM, LLaMA's relatives by presence
 	"attn_k_norm.weight": true,
 	"attn_sinks.weight":  true,
+	"ssm_norm.weight":    true, // Falcon-H1
 }
 
 // Every tensor with every fault: refused by name, or optional.

@@ -91,7 +91,8 @@ func (m *gemma4Graph) attend(n ops.View) ops.View {
 	a = g.sized(a)
 	heads, kvHeads := g.heads[g.il], g.kvHeads[g.il]
 	if heads < 1 || kvHeads < 1 {
-		g.fail("layer %d has %d heads and %d KV heads", g.il, heads, kvHeads)
+		g.fail("keys %q and %q: layer %d has %d heads and %d KV heads", g.key("attention.head_count"),
+			g.key("attention.head_count_kv"), g.il, heads, kvHeads)
 		return n
 	}
 	qw, kw, vw := heads*a.keyLen, kvHeads*a.keyLen, kvHeads*a.valueLen
@@ -128,7 +129,8 @@ func (m *gemma4Graph) share(a attention) int {
 		from--
 	}
 	if m.isLocal(from) != (a.window > 0) || m.kvHeads[from] != m.kvHeads[m.il] {
-		m.fail("layer %d is to read the keys of layer %d, which is of another kind", m.il, from)
+		m.fail("key %q: layer %d is to read the keys of layer %d, which is of another kind",
+			m.key("attention.shared_kv_layers"), m.il, from)
 	}
 	if from >= len(m.caches) {
 		return 0

@@ -6,7 +6,10 @@ import "ganglion/gpu/ops"
 // with Q/K norms, all of them local where the file gives a window.
 func lfm2(g *graph) error {
 	a := halves(g)
-	a.window = g.window
+	if a.window = g.window; g.window > 0 && g.kvHeads[0] > 0 {
+		// As many columns as in layer 0, which is a local one.
+		a.table = g.rope(ropeSpec{dim: g.ropeDimSWA})
+	}
 	return liquid(g, a, func(n ops.View) ops.View { return g.glu(ops.SiLU, g.width(), n) })
 }
 

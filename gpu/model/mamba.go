@@ -52,6 +52,7 @@ func jamba(g *graph) error {
 // reference has no use for attn_output.bias.
 func falconH1(g *graph) error {
 	s := g.headed(g.readStateSpace(true))
+	s.mayBare = true
 	a := halves(g)
 	x := g.embed(1)
 	for g.il = 0; g.il < g.blocks; g.il++ {

@@ -223,7 +223,7 @@ func readParams(f Source, arch string, o Options) (*params, error) {
 }
 
 func readAttention(r *reader, p *params) {
-	p.heads = r.perLayer("attention.head_count", p.blocks, -1)
+	p.heads = r.perLayer("attention.head_count", p.blocks, 0)
 	p.kvHeads = r.perLayer("attention.head_count_kv", p.blocks, p.heads[0])
 	if _, ok := r.src.Uint(p.arch + ".attention.head_count_kv"); !ok {
 		if _, ok := r.src.Ints(p.arch + ".attention.head_count_kv"); !ok {

@@ -7,6 +7,8 @@ type stateSpace struct {
 	state  int // state values of a channel; width of a head under DeltaNet
 	rank   int // of the time step's projection (Mamba 1); number of heads or value heads
 	groups int // of B and C; number of key heads
+
+	mayBare bool // the mixer may go without a norm of its result
 }
 
 // maxState and maxKernel bound what a hostile file can ask for; the largest published

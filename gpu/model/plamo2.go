@@ -1,12 +1,17 @@
 package model
 
-import "ganglion/gpu/ops"
+import (
+	"math"
+
+	"ganglion/gpu/ops"
+)
 
 // plamo2 is PLaMo 2: layers with a scan of Mamba 2 behind Mamba 1's projections (those
 // without KV heads) among attention layers, norms before and after both branches.
 func plamo2(g *graph) error {
 	s := g.headed(g.readStateSpace(false))
 	a := halves(g)
+	a.scale = 1 / math.Sqrt(float64(max(g.valueLen, 1))) // by the width of values, which may differ
 	ff := func(n ops.View) ops.View { return g.glu(ops.SiLU, g.width(), n) }
 	g.head(g.layers(g.embed(1), func() layer {
 		l := preNorm(a, ff)

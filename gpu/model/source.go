@@ -155,11 +155,11 @@ func (a *audit) leftovers(blocks int) error {
 }
 
 // aside tells whether a tensor may stay unread: towers for pictures and sound, a
-// head for classification, layers after the last (multi-token prediction), the
+// head for classification or embedding, layers after the last (multi-token prediction), the
 // frequency factors that were not chosen, and the scale of activations that only
 // arithmetic on 4-bit activations needs.
 func aside(name string, blocks int) bool {
-	for _, prefix := range []string{"v.", "a.", "mm.", "cls.", "rope_freqs.", "rope_factors_"} {
+	for _, prefix := range []string{"v.", "a.", "mm.", "cls.", "dense_2.", "rope_freqs.", "rope_factors_"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
