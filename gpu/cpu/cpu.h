@@ -42,7 +42,7 @@ enum {
     GL_LAYOUTS
 };
 
-enum { GL_TILE = 8, GL_CHUNK = 256, GL_LSE = 1024, GL_PAGE = 64, GL_CHUNK_PAGES = GL_CHUNK / GL_PAGE };
+enum { GL_TILE = 8, GL_CHUNK = 256, GL_LSE = 1024, GL_MOE_ROWS = 16, GL_PAGE = 64, GL_CHUNK_PAGES = GL_CHUNK / GL_PAGE };
 
 // The types of cached keys and values. A head of n values in GL_KV_Q8 is n signed bytes
 // and then a half for each 32 of them, their scale.

@@ -79,22 +79,96 @@ static void op_route(const gl_prog *p, const gl_op *op, int tid) {
     }
 }
 
+// moe_pairs are the chosen experts of a batch, grouped: pair r·k + j is row r's j-th.
+typedef struct {
+    int32_t *used;  // experts that some row chose, ascending
+    int32_t *start; // [expert] where its pairs begin; [experts] the end
+    int32_t *pair;  // pairs by expert, rows ascending
+    int nused;
+} moe_pairs;
+
+// moe_group sorts the pairs by counting. Every thread does it for itself: it costs less
+// than a barrier.
+static moe_pairs moe_group(const gl_prog *p, const gl_op *op, int n, int experts, int32_t *mem) {
+    const int k = op->i[0];
+    moe_pairs g = {mem, mem + experts, mem + 2 * experts + 1, 0};
+    memset(g.start, 0, (size_t)(experts + 1) * 4);
+    for (int r = 0; r < n; r++)
+        for (int j = 0; j < k; j++) g.start[((const int32_t *)gl_row(p, &op->in[1], r))[j] + 1]++;
+    for (int e = 0; e < experts; e++) {
+        if (g.start[e + 1] > 0) g.used[g.nused++] = e;
+        g.start[e + 1] += g.start[e];
+    }
+    for (int r = 0; r < n; r++)
+        for (int j = 0; j < k; j++) g.pair[g.start[((const int32_t *)gl_row(p, &op->in[1], r))[j]]++] = r * k + j;
+    for (int e = experts; e > 0; e--) g.start[e] = g.start[e - 1]; // filling moved each to the next
+    g.start[0] = 0;
+    return g;
+}
+
+// moe_in and moe_out are the input and the output of a pair.
+INLINE const uint8_t *moe_in(const gl_prog *p, const gl_op *op, int pair) {
+    const gl_weight *w = op->w;
+    const int r = pair / op->i[0], j = pair % op->i[0];
+    const int64_t own = op->in[0].width != w->cols ? (int64_t)j * w->cols : 0; // an input per expert
+    if (w->layout < GL_Q8) return (const uint8_t *)(gl_row(p, &op->in[0], r) + own);
+    return (const uint8_t *)(p->quant + r * p->quant_stride + own / 32);
+}
+
+INLINE float *moe_out(const gl_prog *p, const gl_op *op, int pair) {
+    return gl_row(p, &op->out[0], pair / op->i[0]) + (int64_t)(pair % op->i[0]) * op->w->rows;
+}
+
+// moe_rows multiplies n pairs by tiles [t0, t1) of their expert's matrix. Their inputs
+// are put side by side first and their outputs put back, so that the kernels take them
+// several at a time, as neighbouring rows of any other product.
+static void moe_rows(const gl_prog *p, const gl_op *op, int expert, const int32_t *pair, int n, int t0, int t1, float *mem,
+                     float *scratch) {
+    const gl_weight *w = op->w;
+    const float *bias = op->vec[0] ? op->vec[0] + (int64_t)expert * w->rows : NULL;
+    if (n == 1) {
+        KERNELS.mm[w->layout](w, expert, t0, t1, moe_in(p, op, *pair), 0, 1, bias, moe_out(p, op, *pair), 0, scratch);
+        return;
+    }
+    const int packed = w->layout >= GL_Q8, c0 = t0 * GL_TILE, cols = (t1 * GL_TILE < w->rows ? t1 * GL_TILE : w->rows) - c0;
+    const size_t bytes = packed ? (size_t)w->cols / 32 * sizeof(gl_qblk) : (size_t)w->cols * 4;
+    uint8_t *x = (uint8_t *)mem;
+    float *y = mem + (int64_t)GL_MOE_ROWS * w->cols;
+    const int64_t ys = (int64_t)(t1 - t0) * GL_TILE;
+    for (int i = 0; i < n; i++) memcpy(x + i * bytes, moe_in(p, op, pair[i]), bytes);
+    // The kernels count columns from tile 0, of which y has no room for those before t0.
+    KERNELS.mm[w->layout](w, expert, t0, t1, x, packed ? w->cols / 32 : w->cols, n, bias, y - c0, ys, scratch);
+    for (int i = 0; i < n; i++) memcpy(moe_out(p, op, pair[i]) + c0, y + i * ys, (size_t)cols * 4);
+}
+
 // op_expertmatmul: i = {top k, tiles per task}, vec = {bias}; in = {input, ids}.
+//
+// The plain version multiplies every row alone. In a batch the rows that chose an
+// expert are multiplied together, each tile once for up to GL_MOE_ROWS of them: 512
+// rows over 32 experts, 4 each, took 1/1.4 of the processor time in Q4_K, 1/1.6 in Q8_0,
+// 1/1.2 in MXFP4, and 1/6 to 1/8 in exact mode, which widens a tile once for them all
+// (BenchmarkExperts). A row's bits do not depend on its neighbours, for the kernels' do
+// not.
 static void op_expertmatmul(const gl_prog *p, const gl_op *op, int tid) {
     const gl_weight *w = op->w;
     const int k = op->i[0], step = op->i[1], per = (w->tiles + step - 1) / step, n = gl_count(p, op->in[0].set);
-    const int own = op->in[0].width != w->cols; // an input per expert
+    float *scratch = p->scratch[tid], *mem = scratch + GL_TILE * (((int64_t)w->cols + 15) & ~15);
+    moe_pairs g = {0};
+    if (n > 1) g = moe_group(p, op, n, w->experts, (int32_t *)(mem + (int64_t)GL_MOE_ROWS * (w->cols + step * GL_TILE)));
+    const int64_t tasks = (int64_t)(n > 1 ? g.nused : n * k) * per;
     int32_t *counter = p->counters + 16 * (op - p->ops);
     for (;;) {
         int64_t i = __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
-        if (i >= (int64_t)n * k * per) break;
-        int t0 = (int)(i % per) * step, t1 = t0 + step < w->tiles ? t0 + step : w->tiles;
-        int j = (int)(i / per % k), r = (int)(i / per / k);
-        int expert = ((const int32_t *)gl_row(p, &op->in[1], r))[j];
-        const void *x = p->quant + r * p->quant_stride + (own ? (int64_t)j * w->cols / 32 : 0);
-        if (w->layout < GL_Q8) x = gl_row(p, &op->in[0], r) + (own ? (int64_t)j * w->cols : 0);
-        KERNELS.mm[w->layout](w, expert, t0, t1, x, 0, 1, op->vec[0] ? op->vec[0] + (int64_t)expert * w->rows : NULL,
-                              gl_row(p, &op->out[0], r) + (int64_t)j * w->rows, 0, p->scratch[tid]);
+        if (i >= tasks) break;
+        int t0 = (int)(i % per) * step, t1 = t0 + step < w->tiles ? t0 + step : w->tiles, j = (int)(i / per);
+        if (n == 1) {
+            moe_rows(p, op, ((const int32_t *)gl_row(p, &op->in[1], 0))[j], &j, 1, t0, t1, mem, scratch);
+            continue;
+        }
+        for (int e = g.used[j], at = g.start[e]; at < g.start[e + 1]; at += GL_MOE_ROWS) {
+            int rows = g.start[e + 1] - at < GL_MOE_ROWS ? g.start[e + 1] - at : GL_MOE_ROWS;
+            moe_rows(p, op, e, g.pair + at, rows, t0, t1, mem, scratch);
+        }
     }
 }
 

@@ -141,6 +141,14 @@ func (r *Runtime) chunksAtMost(o *ops.Attention) int {
 // value's columns, the maximum, the denominator; whole vectors.
 func partialFloats(valueDim int) int { return (valueDim + 2 + 7) &^ 7 }
 
+// expertScratch is what op_expertmatmul needs of a thread: a widened tile, rows of
+// input and output, and the experts that each row chose.
+func (r *Runtime) expertScratch(o *ops.ExpertMatMul) int {
+	step := chunkTiles(r.weights[o.W], 1, r.opts.Threads)
+	experts, pairs := max(o.W.Experts, 1), r.opts.MaxRows*o.IDs.Width
+	return tileFloats(o.W.Cols) + C.GL_MOE_ROWS*(o.W.Cols+step*tileRows) + 2*experts + 1 + pairs
+}
+
 // newScratch allocates what does not depend on a program's shape. The sizes follow
 // the kernels: mm_exact widens a tile of rows, op_attention keeps the queries, the scores
 // and the partial results of four heads, op_route three values per expert and a mark.
@@ -151,7 +159,7 @@ func (r *Runtime) newScratch() error {
 		case *ops.MatMul:
 			thread = max(thread, tileFloats(o.W.Cols))
 		case *ops.ExpertMatMul:
-			thread = max(thread, tileFloats(o.W.Cols))
+			thread = max(thread, r.expertScratch(o))
 		case *ops.LowRank:
 			thread = max(thread, tileFloats(max(o.A.Cols, o.B.Cols)))
 		case *ops.Route:
