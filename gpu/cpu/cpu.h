@@ -235,6 +235,9 @@ typedef struct {
 
 const gl_kernels *gl_plain(void);
 const gl_kernels *gl_avx2(void);
+const gl_kernels *gl_avx512vnni(void);
+const gl_kernels *gl_neon(void);
+const gl_kernels *gl_neondot(void);
 const gl_kernels *gl_pick(const char *name); // "" picks the best; NULL when absent
 
 // Packing (pack.c). gl_pack fills tiles [t0, t1), counted over all experts, from the

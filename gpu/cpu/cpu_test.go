@@ -22,7 +22,7 @@ func open(t testing.TB, kernels string) *cpu.Backend {
 // kernelNames are the instruction sets of this machine.
 func kernelNames() []string {
 	var names []string
-	for _, name := range []string{"plain", "avx2"} {
+	for _, name := range []string{"plain", "avx2", "avx512vnni", "neon", "neondot"} {
 		if b, err := cpu.New(cpu.Options{Kernels: name}); err == nil {
 			b.Close()
 			names = append(names, name)

@@ -84,9 +84,12 @@
 //
 // Decoding is bound by memory for all but the 2- and 3-bit types.
 //
-// # Other machines
+// # Instruction sets
 //
-// variant_plain.c compiles the same kernels from compiler vectors for any machine
-// (SSE2, NEON). AVX-512 VNNI and NEON dot products have no variant of their own yet:
-// neither could be run where this was written.
+// variant_*.c compile the same kernels for each instruction set from simd.h, and
+// program.c picks at start: AVX-512 with VNNI, AVX2, NEON with and without dot
+// products, and plain compiler vectors (SSE2) for what is left. AVX-512 without VNNI
+// takes the AVX2 variant, for the fast kernels would gain nothing from it. The tests
+// run every variant that the machine has. Whole-number sums are the same in all of
+// them, exact mode is the same bits.
 package cpu

@@ -8,8 +8,8 @@
 //     are the contract's 16 lanes, codes become floats by two interleaves with
 //     constants instead of a widening and a conversion, activations are a broadcast of
 //     16 bytes, and the fold is additions of whole vectors but for its last two steps;
-//  3. up to three activation rows share the widened registers; more rows share a tile
-//     of eight widened rows.
+//  3. several activation rows share a tile of eight widened rows, from which as many
+//     sums as there are registers are made in one pass.
 //
 // Fused multiply-add appears where it changes no bit: a code times its scale has at
 // most 24 significant bits in every format (11 of the half, 6 or 7 of the group's
@@ -22,33 +22,30 @@
 // constant beside the byte; e_scale takes that back: (f − base)·d.
 enum { BASE7 = 128, BASE8 = 32768 };
 
-// e_sink is what is done with widened weights: multiplied with nr activation rows, or
-// stored as a tile (nr = 0).
+// e_sink is where widened weights go: to a product with one activation row, or into a
+// tile that many rows are multiplied with.
 typedef struct {
     const float *x; // activations of the present column
-    int64_t xs;
-    xf *tile;      // [4 column quads][cols/16][XS strips]
-    int64_t quads; // vectors between column quads of a tile
+    xf *tile;       // NULL: multiply. [4 column quads][cols/16][XS strips]
+    int64_t quads;  // vectors between column quads of a tile
 } e_sink;
 
 enum { XS = GL_TILE / XR }; // strips of XR rows in a tile
 enum { XT = NARROW ? 1 : XR == 4 ? 8 : 3 }; // activation rows that share a tile: the sums fill the registers
 
 // e_put takes 16 columns of XR rows.
-INLINE void e_put(const int nr, e_sink *s, const xf *w, xf acc[3][4]) {
-    if (nr == 0) {
+INLINE void e_put(const int dot, e_sink *s, const xf *w, xf *acc) {
+    if (!dot) {
 UNROLL
         for (int c = 0; c < 4; c++) s->tile[c * s->quads] = w[c];
         s->tile += XS;
         return;
     }
 UNROLL
-    for (int c = 0; c < 4; c++)
-UNROLL
-        for (int r = 0; r < nr; r++) {
-            acc[r][c] = acc[r][c] + w[c] * xbc(s->x + r * s->xs + 4 * c);
-            PIN(acc[r][c]);
-        }
+    for (int c = 0; c < 4; c++) {
+        acc[c] = acc[c] + w[c] * xbc(s->x + 4 * c);
+        PIN(acc[c]);
+    }
     s->x += 16;
 }
 
@@ -69,7 +66,7 @@ INLINE void e_floats(const int base, xb q, xf *f) {
 
 // e_half widens 16 columns whose weights are d·(code − off). It must be so that
 // d·(base + off) and d·code are exact.
-INLINE void e_half(const int nr, e_sink *s, xf acc[3][4], const int base, const int off, xb q, xf d) {
+INLINE void e_half(const int dot, e_sink *s, xf *acc, const int base, const int off, xb q, xf d) {
     xf w[4];
     e_floats(base, q, w);
 #if GL_FMA
@@ -80,25 +77,25 @@ UNROLL
 UNROLL
     for (int i = 0; i < 4; i++) w[i] = (w[i] - xset((float)(base + off))) * d;
 #endif
-    e_put(nr, s, w, acc);
+    e_put(dot, s, w, acc);
 }
 
 // e_wide is e_half for scales with more bits or exponents than it may have.
-INLINE void e_wide(const int nr, e_sink *s, xf acc[3][4], const int base, const int off, xb q, xf d) {
+INLINE void e_wide(const int dot, e_sink *s, xf *acc, const int base, const int off, xb q, xf d) {
     xf w[4];
     e_floats(base, q, w);
 UNROLL
     for (int i = 0; i < 4; i++) w[i] = (w[i] - xset((float)(base + off))) * d;
-    e_put(nr, s, w, acc);
+    e_put(dot, s, w, acc);
 }
 
 // e_min widens 16 columns whose weights are d·code + m, d·code exact.
-INLINE void e_min(const int nr, e_sink *s, xf acc[3][4], xb q, xf d, xf m) {
+INLINE void e_min(const int dot, e_sink *s, xf *acc, xb q, xf d, xf m) {
     xf w[4];
     e_floats(BASE7, q, w);
 UNROLL
     for (int i = 0; i < 4; i++) w[i] = xfma(w[i] - xset(BASE7), d, m);
-    e_put(nr, s, w, acc);
+    e_put(dot, s, w, acc);
 }
 
 // e_fifths spreads bits 16·half… of the 32 at byte at of a block to bit 4 of 16 bytes.
@@ -110,20 +107,20 @@ INLINE xb e_fifths(const uint8_t *p, int64_t ws, const int at, const int half) {
 }
 
 // e_32 widens one block of 32 columns of XR rows, ws bytes apart.
-INLINE void e_32(const int type, const int nr, const uint8_t *p, int64_t ws, e_sink *s, xf acc[3][4]) {
+INLINE void e_32(const int type, const int dot, const uint8_t *p, int64_t ws, e_sink *s, xf *acc) {
     static const uint8_t nl[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241}; // levels + 128
     static const uint8_t mx[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};                // levels + 12
     if (type == T_Q8_0) {
         xf d = xhalves(p, ws);
-        e_half(nr, s, acc, BASE8, 128, xrows(p + 2, ws) ^ 0x80, d);
-        e_half(nr, s, acc, BASE8, 128, xrows(p + 18, ws) ^ 0x80, d);
+        e_half(dot, s, acc, BASE8, 128, xrows(p + 2, ws) ^ 0x80, d);
+        e_half(dot, s, acc, BASE8, 128, xrows(p + 18, ws) ^ 0x80, d);
         return;
     }
     if (type == T_CODES) {
         float d[XR][2];
         for (int r = 0; r < XR; r++) memcpy(d[r], p + r * ws, 8);
-        e_wide(nr, s, acc, BASE8, 128, xrows(p + 8, ws) ^ 0x80, xper(&d[0][0], 2));
-        e_wide(nr, s, acc, BASE8, 128, xrows(p + 24, ws) ^ 0x80, xper(&d[0][1], 2));
+        e_wide(dot, s, acc, BASE8, 128, xrows(p + 8, ws) ^ 0x80, xper(&d[0][0], 2));
+        e_wide(dot, s, acc, BASE8, 128, xrows(p + 24, ws) ^ 0x80, xper(&d[0][1], 2));
         return;
     }
     const int at = type == T_Q4_1 ? 4 : type == T_Q5_0 ? 6 : type == T_Q5_1 ? 8 : type == T_MXFP4 ? 1 : 2;
@@ -132,21 +129,21 @@ INLINE void e_32(const int type, const int nr, const uint8_t *p, int64_t ws, e_s
     if (type == T_MXFP4) {
         float d[XR];
         for (int r = 0; r < XR; r++) d[r] = e8m0(p[r * ws]);
-        e_wide(nr, s, acc, BASE7, 12, xpick(xrows(mx, 0), lo), xper(d, 1));
-        e_wide(nr, s, acc, BASE7, 12, xpick(xrows(mx, 0), hi), xper(d, 1));
+        e_wide(dot, s, acc, BASE7, 12, xpick(xrows(mx, 0), lo), xper(d, 1));
+        e_wide(dot, s, acc, BASE7, 12, xpick(xrows(mx, 0), hi), xper(d, 1));
         return;
     }
     xf d = xhalves(p, ws);
     if (type == T_Q4_1 || type == T_Q5_1) {
         xf m = xhalves(p + 2, ws);
-        e_min(nr, s, acc, lo, d, m);
-        e_min(nr, s, acc, hi, d, m);
+        e_min(dot, s, acc, lo, d, m);
+        e_min(dot, s, acc, hi, d, m);
     } else if (type == T_IQ4_NL) {
-        e_half(nr, s, acc, BASE8, 128, xpick(xrows(nl, 0), lo), d);
-        e_half(nr, s, acc, BASE8, 128, xpick(xrows(nl, 0), hi), d);
+        e_half(dot, s, acc, BASE8, 128, xpick(xrows(nl, 0), lo), d);
+        e_half(dot, s, acc, BASE8, 128, xpick(xrows(nl, 0), hi), d);
     } else {
-        e_half(nr, s, acc, BASE7, type == T_Q4_0 ? 8 : 16, lo, d);
-        e_half(nr, s, acc, BASE7, type == T_Q4_0 ? 8 : 16, hi, d);
+        e_half(dot, s, acc, BASE7, type == T_Q4_0 ? 8 : 16, lo, d);
+        e_half(dot, s, acc, BASE7, type == T_Q4_0 ? 8 : 16, hi, d);
     }
 }
 
@@ -196,12 +193,11 @@ INLINE void e_scales(const int type, const uint8_t *p, float *sc, float *mn) {
 }
 
 // e_256 widens one super-block of XR rows.
-INLINE void e_256(const int type, const int nr, const uint8_t *p, int64_t ws, e_sink *s, xf acc[3][4]) {
+INLINE void e_256(const int type, const int dot, const uint8_t *p, int64_t ws, e_sink *s, xf *acc) {
     static const uint8_t nl[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
     float sc[XR][16], mn[XR][16];
     for (int r = 0; r < XR; r++) e_scales(type, p + r * ws, sc[r], mn[r]);
-UNROLL
-    for (int g = 0; g < 8; g++) { // groups of 32
+    for (int g = 0; g < 8; g++) { // groups of 32; not unrolled: the code would be eight times as long
         xf d = xper(&sc[0][g], 16), m = d;
         if (type == T_Q4_K || type == T_Q5_K) m = xper(&mn[0][g], 16);
 UNROLL
@@ -210,45 +206,34 @@ UNROLL
             if (type == T_Q2_K || type == T_Q3_K || type == T_Q6_K) d = xper(&sc[0][2 * g + h], 16);
             switch (type) {
             case T_Q4_K: case T_Q5_K:
-                q = xrows(p + (type == T_Q5_K ? 48 : 16) + 32 * (g / 2) + 16 * h, ws);
-                q = (g % 2 ? xshr(q, 4) : q) & 15;
-                if (type == T_Q5_K) {
-                    xb f = xrows(p + 16 + 16 * h, ws);
-                    q |= (g < 4 ? xshl(f, 4 - g) : xshr(f, g - 4)) & 16;
-                }
-                e_min(nr, s, acc, q, d, m);
+                q = xshr(xrows(p + (type == T_Q5_K ? 48 : 16) + 32 * (g / 2) + 16 * h, ws), 4 * (g % 2)) & 15;
+                if (type == T_Q5_K) q |= xshl(xshr(xrows(p + 16 + 16 * h, ws), g) & 1, 4);
+                e_min(dot, s, acc, q, d, m);
                 break;
             case T_Q2_K:
                 q = xshr(xrows(p + 16 + 32 * (g / 4) + 16 * h, ws), 2 * (g % 4)) & 3;
-                e_min(nr, s, acc, q, d, xper(&mn[0][2 * g + h], 16));
+                e_min(dot, s, acc, q, d, xper(&mn[0][2 * g + h], 16));
                 break;
-            case T_Q3_K: {
+            case T_Q3_K:
                 q = xshr(xrows(p + 32 + 32 * (g / 4) + 16 * h, ws), 2 * (g % 4)) & 3;
-                xb f = xrows(p + 16 * h, ws);
-                q |= (g < 2 ? xshl(f, 2 - g) : xshr(f, g - 2)) & 4;
-                e_half(nr, s, acc, BASE7, 4, q, d);
+                q |= xshl(xshr(xrows(p + 16 * h, ws), g) & 1, 2);
+                e_half(dot, s, acc, BASE7, 4, q, d);
                 break;
-            }
             case T_IQ4_XS: // a group's 16 bytes hold its first half low, its second high
-                q = xrows(p + 8 + 16 * g, ws);
-                q = xpick(xrows(nl, 0), (h ? xshr(q, 4) : q) & 15);
-                e_wide(nr, s, acc, BASE8, 128, q, d);
+                q = xshr(xrows(p + 8 + 16 * g, ws), 4 * h) & 15;
+                e_wide(dot, s, acc, BASE8, 128, xpick(xrows(nl, 0), q), d);
                 break;
-            default: { // Q6_K
-                q = xrows(p + 64 * (g / 4) + 32 * (g % 2) + 16 * h, ws);
-                q = (g / 2 % 2 ? xshr(q, 4) : q) & 15;
-                xb f = xrows(p + 128 + 32 * (g / 4) + 16 * h, ws);
-                const int pair = 2 * (g % 4);
-                q |= (pair < 4 ? xshl(f, 4 - pair) : xshr(f, pair - 4)) & 48;
-                e_half(nr, s, acc, BASE7, 32, q, d);
-            }
+            default: // Q6_K
+                q = xshr(xrows(p + 64 * (g / 4) + 32 * (g % 2) + 16 * h, ws), 4 * (g / 2 % 2)) & 15;
+                q |= xshl(xshr(xrows(p + 128 + 32 * (g / 4) + 16 * h, ws), 2 * (g % 4)) & 3, 4);
+                e_half(dot, s, acc, BASE7, 32, q, d);
             }
         }
     }
 }
 
 // e_plain widens 16 columns of F32, F16 or BF16; left < 16 are there at the end.
-INLINE void e_plain(const int type, const int nr, const uint8_t *p, int64_t ws, int left, e_sink *s, xf acc[3][4]) {
+INLINE void e_plain(const int type, const int dot, const uint8_t *p, int64_t ws, int left, e_sink *s, xf *acc) {
     const int size = type == T_F32 ? 4 : 2;
     float f[XR][16];
     xf w[4];
@@ -261,47 +246,38 @@ UNROLL
     }
 UNROLL
     for (int c = 0; c < 4; c++) w[c] = xrowsf(&f[0][4 * c], 16);
-    e_put(nr, s, w, acc);
+    e_put(dot, s, w, acc);
 }
 
 // e_strip widens all columns of XR rows.
-INLINE void e_strip(const int type, const int nr, const uint8_t *p, int64_t ws, int cols, e_sink *s, xf acc[3][4]) {
+INLINE void e_strip(const int type, const int dot, const uint8_t *p, int64_t ws, int cols, e_sink *s, xf *acc) {
     const int size = gl_block_cols(type) == 1 ? 16 : gl_block_cols(type), bytes = size / gl_block_cols(type) * gl_block_bytes(type);
     int i = 0;
     for (; i + size <= cols; i += size, p += bytes) {
-        if (nr == 1) // the strip after the next
+        if (dot) // the strip after the next
             for (int r = 0; r < XR; r++)
                 for (int o = 0; o < bytes; o += 64) __builtin_prefetch(p + (2 * XR + r) * ws + o);
-        if (size == 16) e_plain(type, nr, p, ws, 16, s, acc);
-        else if (size == 32) e_32(type, nr, p, ws, s, acc);
-        else e_256(type, nr, p, ws, s, acc);
+        if (size == 16) e_plain(type, dot, p, ws, 16, s, acc);
+        else if (size == 32) e_32(type, dot, p, ws, s, acc);
+        else e_256(type, dot, p, ws, s, acc);
     }
     if (size == 16 && i < cols) { //; zeros change no bit: a lane starts at +0 and never becomes -0
-        float x[3][16] = {{0}};
-        for (int r = 0; r < nr; r++) memcpy(x[r], s->x + r * s->xs, (size_t)(cols - i) * 4);
-        s->x = x[0], s->xs = 16;
-        e_plain(type, nr, p, ws, cols - i, s, acc);
+        float x[16] = {0};
+        if (dot) memcpy(x, s->x, (size_t)(cols - i) * 4);
+        s->x = x;
+        e_plain(type, dot, p, ws, cols - i, s, acc);
     }
 }
 
-// e_dots multiplies weight rows [o, last) with nr activation rows.
-INLINE void e_dots(const int type, const int nr, const uint8_t *p, int64_t ws, int o, int last, int cols, const float *x, int64_t xs,
-                   const float *bias, float *y, int64_t ys) {
+// e_dots multiplies weight rows [o, last) with one activation row.
+INLINE void e_dots(const int type, const uint8_t *p, int64_t ws, int o, int last, int cols, const float *x, const float *bias, float *y) {
     for (; o < last; o += XR, p += XR * ws) {
-        const int whole = last - o >= XR;
-        xf acc[3][4];
-UNROLL
-        for (int r = 0; r < nr; r++)
-UNROLL
-            for (int c = 0; c < 4; c++) acc[r][c] = xset(0);
-        e_sink s = {.x = x, .xs = xs};
-        e_strip(type, nr, p, whole ? ws : 0, cols, &s, acc); // a last row alone stands for all of its strip
-UNROLL
-        for (int r = 0; r < nr; r++) {
-            float t[XR];
-            xfold(acc[r], t);
-            for (int a = 0; a < XR && o + a < last; a++) y[r * ys + o + a] = bias ? t[a] + bias[o + a] : t[a];
-        }
+        xf acc[4] = {xset(0), xset(0), xset(0), xset(0)};
+        e_sink s = {.x = x};
+        e_strip(type, 1, p, last - o >= XR ? ws : 0, cols, &s, acc); // a last row alone stands for all of its strip
+        float t[XR];
+        xfold(acc, t);
+        for (int a = 0; a < XR && o + a < last; a++) y[o + a] = bias ? t[a] + bias[o + a] : t[a];
     }
 }
 
@@ -349,7 +325,7 @@ UNROLL
 
 // e_tile widens up to eight rows into scratch.
 INLINE void e_tile(const int type, const uint8_t *p, int64_t ws, int rows, int cols, float *scratch) {
-    xf none[3][4];
+    xf none[4];
     for (int a = 0; a < XS; a++) {
         const int o = a * XR < rows ? a * XR : 0; // rows beyond the matrix: any will do
         e_sink s = {.tile = (xf *)scratch + a, .quads = (int64_t)(cols + 15) / 16 * XS};
@@ -375,9 +351,7 @@ static void e_many(const float *scratch, int cols, const float *x, int64_t xs, i
 #define E_MM(type)                                                                                                     \
     static void e_##type(const gl_weight *w, const uint8_t *p, int64_t ws, int o, int last, const float *x, int64_t xs,    \
                          int n, const float *bias, float *y, int64_t ys, float *scratch) {                             \
-        if (n == 1) e_dots(type, 1, p, ws, o, last, w->cols, x, xs, bias, y, ys);                                      \
-        else if (n == 2 && !NARROW) e_dots(type, 2, p, ws, o, last, w->cols, x, xs, bias, y, ys);                      \
-        else if (n == 3 && !NARROW) e_dots(type, 3, p, ws, o, last, w->cols, x, xs, bias, y, ys);                      \
+        if (n == 1) e_dots(type, p, ws, o, last, w->cols, x, bias, y);                                                \
         else                                                                                                           \
             for (; o < last; o += GL_TILE, p += GL_TILE * ws) {                                                        \
                 const int rows = last - o < GL_TILE ? last - o : GL_TILE;                                              \

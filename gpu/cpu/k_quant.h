@@ -19,7 +19,7 @@
 enum { SC_H, SC_HM, SC_F, SC_F2, SC_KM, SC_K16, SC_K16M, SC_K32 };
 enum { CODE_0, CODE_4, CODE_8, CODE_16, CODE_32, CODE_SIGNED }; // what is subtracted
 
-enum { NARROW = !GL_AVX2 }; // one row at a time: a quarter of the code
+enum { NARROW = !GL_AVX2 && !GL_NEON }; // one row at a time: a quarter of the code
 
 static const int8_t levels_nl[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 static const int8_t levels_mx[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
@@ -77,14 +77,43 @@ INLINE void q_pair(const int bits, const int8_t *lut, const uint8_t *q, const in
 // q_dup spreads 8 signed bytes to both 16-bit halves of the 32-bit lanes.
 INLINE v16s q_dup(v8i t) { return (v16s)((t & 0xffff) | (v8i)((v8u)t << 16)); }
 
-// q_block adds one block of 32 k of nr activation rows to acc. d, m: scale and
-// minimum of the rows, or the scales of the two halves (SC_F2); s, mn: the scales and minima of the two halves.
-INLINE void q_block(const int bits, const int code, const int8_t *lut, const int scale, const int nr, const uint8_t *q,
-                    const gl_qblk *x, int64_t xs, v8f d, v8f m, const v16s *s, const v16s *mn, v8f *acc) {
-    const int wide = scale == SC_K16 || scale == SC_K16M;
+#if GL_DOT4
+// q_sums is the whole-number part of q_block with dot products of four bytes: the sums
+// start at what the codes' offset takes away, and the result is the same number.
+INLINE void q_sums(const int bits, const int code, const int8_t *lut, const int wide, const int nr, const uint8_t *q,
+                   const gl_qblk *x, int64_t xs, const v16s *s, v8i *sum, v8i *sum2) {
+    const int off = code == CODE_4 ? 4 : code == CODE_8 ? 8 : code == CODE_16 ? 16 : code == CODE_32 ? 32 : code == CODE_SIGNED ? DOT_BIAS : 0;
+UNROLL
+    for (int r = 0; r < nr; r++) {
+        const int16_t *c = x[r * xs].c;
+        sum[r] = vseti(-off * (c[0] + c[1]));
+        sum2[r] = vseti(-off * (c[2] + c[3]));
+    }
+UNROLL
+    for (int i = 0; i < 4; i++) {
+        vb a, b;
+        q_pair(bits, lut, q, i, &a, &b);
+        if (code == CODE_SIGNED && DOT_BIAS) a ^= 0x80, b ^= 0x80;
+UNROLL
+        for (int r = 0; r < nr; r++) {
+            sum[r] = vdot4(sum[r], a, vbc(x[r * xs].q + 4 * i));
+            sum2[r] = vdot4(sum2[r], b, vbc(x[r * xs].q + 16 + 4 * i));
+        }
+    }
+    if (wide == 2) return; // the halves have float scales
+UNROLL
+    for (int r = 0; r < nr; r++) {
+        // Scales stand twice in a lane, as q_dup leaves them.
+        if (wide) sum[r] = sum[r] * ((v8i)s[0] >> 16) + sum2[r] * ((v8i)s[1] >> 16);
+        else sum[r] += sum2[r];
+    }
+}
+#else
+// q_sums is the whole-number part of q_block.
+INLINE void q_sums(const int bits, const int code, const int8_t *lut, const int wide, const int nr, const uint8_t *q,
+                   const gl_qblk *x, int64_t xs, const v16s *s, v8i *sum, v8i *sum2) {
     const v16s ones = (v16s){} + 1;
     v16s lo[4], hi[4]; // fixed sizes: arrays of variable size stay in memory
-    v8i sum[4], sum2[4];
 UNROLL
     for (int r = 0; r < nr; r++) {
         const gl_qblk *b = x + r * xs;
@@ -105,7 +134,7 @@ UNROLL
             if (code == CODE_SIGNED) {
                 sum[r] += vmadd(vdotss(a, xa), ones);
                 PIN(sum[r]);
-                if (scale == SC_F2) {
+                if (wide == 2) {
                     sum2[r] += vmadd(vdotss(b, xb), ones);
                     PIN(sum2[r]);
                 } else {
@@ -126,12 +155,22 @@ UNROLL
     }
 UNROLL
     for (int r = 0; r < nr; r++) {
+        if (wide == 1) sum[r] = vmadd(lo[r], s[0]) + vmadd(hi[r], s[1]);
+        else if (code != CODE_SIGNED) sum[r] = vmadd(lo[r], ones);
+    }
+}
+#endif
+
+// q_block adds one block of 32 k of nr activation rows to acc. d, m: scale and
+// minimum of the rows, or the scales of the two halves (SC_F2); s, mn: the scales and minima of the two halves.
+INLINE void q_block(const int bits, const int code, const int8_t *lut, const int scale, const int nr, const uint8_t *q,
+                    const gl_qblk *x, int64_t xs, v8f d, v8f m, const v16s *s, const v16s *mn, v8f *acc) {
+    v8i sum[4], sum2[4];
+    q_sums(bits, code, lut, scale == SC_F2 ? 2 : scale == SC_K16 || scale == SC_K16M, nr, q, x, xs, s, sum, sum2);
+UNROLL
+    for (int r = 0; r < nr; r++) {
         const gl_qblk *b = x + r * xs;
         v8f xd = vset(b->d);
-        if (wide)
-            sum[r] = vmadd(lo[r], s[0]) + vmadd(hi[r], s[1]);
-        else if (code != CODE_SIGNED)
-            sum[r] = vmadd(lo[r], ones);
         acc[r] = vfma(vcvt(sum[r]), d * xd, acc[r]);
         if (scale == SC_F2) acc[r] = vfma(vcvt(sum2[r]), m * xd, acc[r]);
         if (scale == SC_HM || scale == SC_KM) acc[r] = vfma(m, vset(b->s), acc[r]);

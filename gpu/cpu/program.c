@@ -23,6 +23,17 @@
 #define PAUSE() ((void)0)
 #endif
 
+#if defined(__aarch64__)
+#if defined(__linux__)
+#include <sys/auxv.h>
+static int has_dotprod(void) { return (getauxval(AT_HWCAP) >> 20 & 1) != 0; } // HWCAP_ASIMDDP
+#elif defined(__APPLE__)
+static int has_dotprod(void) { return 1; } // every Apple processor that runs macOS
+#else
+static int has_dotprod(void) { return 0; }
+#endif
+#endif
+
 enum { SPINS = 1500 }; // some 30 to 60 microseconds
 
 struct gl_pool {
@@ -147,14 +158,25 @@ void gl_run(struct gl_pool *pool, const gl_kernels *k, gl_prog *p, const int32_t
     current = NULL;
 }
 
+// gl_pick looks through the variants from the best to the one that always works.
 const gl_kernels *gl_pick(const char *name) {
-    const gl_kernels *all[2] = {NULL, gl_plain()};
+    const gl_kernels *all[3] = {NULL};
+    int n = 0;
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) all[0] = gl_avx2();
+    // The compiler's run-time support also asks whether the system saves the registers.
+    const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni"))
+        all[n++] = gl_avx512vnni();
+    if (avx2) all[n++] = gl_avx2();
+#elif defined(__aarch64__)
+    if (has_dotprod()) all[n++] = gl_neondot();
+    all[n++] = gl_neon();
 #endif
-    for (int i = 0; i < 2; i++)
-        if (all[i] && (*name == 0 || strcmp(name, all[i]->name) == 0)) return all[i];
+    all[n++] = gl_plain();
+    for (int i = 0; i < n; i++)
+        if (*name == 0 || strcmp(name, all[i]->name) == 0) return all[i];
     return NULL;
 }
 

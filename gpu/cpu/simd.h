@@ -14,7 +14,7 @@
 #endif
 
 // UNROLL stands before loops over register arrays; the plain variant stays small.
-#if GL_AVX2
+#if GL_AVX2 || GL_NEON
 #define UNROLL _Pragma("GCC unroll 8")
 #else
 #define UNROLL
@@ -202,11 +202,41 @@ INLINE v16s vdotss(vb a, vb b) {
 #endif
 }
 
+#if GL_DOT4
+// vdot4 adds the products of four neighbouring unsigned with signed bytes to 32 bits.
+// NEON's instruction takes both as signed, so that codes must be below 128 there:
+// DOT_BIAS is what turns signed codes into such as vdot4 takes.
+#if GL_NEON
+enum { DOT_BIAS = 0 };
+typedef int8_t v16b __attribute__((vector_size(16)));
+typedef int32_t v4i __attribute__((vector_size(16)));
+INLINE v8i vdot4(v8i c, vb a, vb x) {
+    v4i l = (v4i)vdotq_s32((int32x4_t)__builtin_shufflevector(c, c, 0, 1, 2, 3),
+                           (int8x16_t)__builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                           (int8x16_t)__builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+    v4i h = (v4i)vdotq_s32((int32x4_t)__builtin_shufflevector(c, c, 4, 5, 6, 7),
+                           (int8x16_t)__builtin_shufflevector(a, a, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31),
+                           (int8x16_t)__builtin_shufflevector(x, x, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31));
+    return __builtin_shufflevector(l, h, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+#else
+enum { DOT_BIAS = 128 };
+INLINE v8i vdot4(v8i c, vb a, vb x) { return (v8i)_mm256_dpbusd_epi32((__m256i)c, (__m256i)a, (__m256i)x); }
+#endif
+#endif
+
 // vlut looks up the low four bits of every byte in a table of 16.
 INLINE vb vlut(const uint8_t *table, vb i) {
 #if GL_AVX2
     __m256i t = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
     return (vb)_mm256_shuffle_epi8(t, (__m256i)i);
+#elif GL_NEON
+    uint8_t r[32];
+    uint8x16_t t = vld1q_u8(table);
+    memcpy(r, &i, 32);
+    vst1q_u8(r, vqtbl1q_u8(t, vld1q_u8(r)));
+    vst1q_u8(r + 16, vqtbl1q_u8(t, vld1q_u8(r + 16)));
+    return vloadb(r);
 #else
     uint8_t r[32];
     for (int k = 0; k < 32; k++) r[k] = table[i[k] & 15];
@@ -218,6 +248,9 @@ INLINE vb vlut(const uint8_t *table, vb i) {
 INLINE v8f vfma(v8f a, v8f b, v8f c) {
 #if GL_AVX2
     return (v8f)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif GL_NEON
+    for (int i = 0; i < 8; i++) c[i] = __builtin_fmaf(a[i], b[i], c[i]); // becomes two fmla
+    return c;
 #else
     return a * b + c;
 #endif

@@ -7,6 +7,7 @@
 #endif
 #define GL_AVX512 0
 #define GL_NEON 0
+#define GL_DOT4 0
 #define GL_AVX2 1
 #define GL_NAME "avx2"
 #include "variant.h"
