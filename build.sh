@@ -214,6 +214,11 @@ run_tests() {
 	fi
 	step "gofmt" test_format
 	step "go vet, staticcheck, go test -race" test_go
+	if want aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross && want qemu-aarch64-static qemu-user-static; then
+		step "kernels for 64-bit ARM, emulated" test_arm64
+	else
+		leave_out "kernels for 64-bit ARM" "apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
+	fi
 	build
 	GANGLION_BIN=$(realpath bin/ganglion)
 	export GANGLION_BIN
@@ -233,6 +238,18 @@ run_tests() {
 		leave_out "page, browser and client tests" "apt-get install nodejs npm chromium python3-venv"
 	fi
 	report
+}
+
+# test_arm64 runs the kernels' tests for 64-bit ARM in an emulator, once as a processor
+# with byte dot products and once as one without (Cortex-A72).
+test_arm64() {
+	local test=bin/cpu-arm64.test cpu
+	mkdir -p bin
+	GOARCH=arm64 CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc go test -c -o "$test" ./gpu/cpu
+	for cpu in max cortex-a72; do
+		(cd gpu/cpu && qemu-aarch64-static -L /usr/aarch64-linux-gnu -cpu "$cpu" "../../$test" -test.short \
+			-test.run 'TestExactProducts|TestPackedProducts|TestRowsAreIndependent|TestRequantised')
+	done
 }
 
 report() {
@@ -283,7 +300,8 @@ usage() {
 		./build.sh appliance       bin/ganglion-appliance: one executable with the model inside
 		./build.sh fetch           the default model into models/
 		./build.sh bench [FLAGS]   speed on the default model
-		./build.sh bench-peer      the same beside llama.cpp, in turns in one run
+		./build.sh bench-peer [FLAGS] [MODEL…]   the same beside llama.cpp, in turns in one run
+		./build.sh test-arm64      the kernels' tests for 64-bit ARM, emulated
 		./build.sh bench-serving   start to first token, memory and tokenizing beside llama.cpp
 	TEXT
 }
@@ -295,6 +313,12 @@ build) build ;;
 appliance) appliance ;;
 fetch) check_tools && fetch ;;
 bench) shift && bench "$@" ;;
+test-arm64)
+	check_tools
+	want aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross && want qemu-aarch64-static qemu-user-static ||
+		die "the tools for 64-bit ARM are missing" "apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
+	test_arm64
+	;;
 bench-peer) shift && bench_peer peerbench "$@" ;;
 bench-serving) shift && bench_peer serving "$@" ;;
 help | -h | --help) usage ;;
