@@ -135,7 +135,7 @@ def main():
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--contended", action="store_true")
-    a = p.parse_args()
+    a = p.parse_intermixed_args()
     for model in a.models:
         (contended if a.contended else compare)(a.binary, model, a.threads, a.rounds)
 
