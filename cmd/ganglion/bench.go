@@ -28,12 +28,14 @@ type benchResult struct {
 	Prefill     float64 `json:"prefill_tokens_per_second"`
 	Decode      float64 `json:"decode_tokens_per_second"`
 	DecodeBatch float64 `json:"batch_decode_tokens_per_second,omitempty"`
+	Read        float64 `json:"read_gigabytes_per_second"` // what the threads can read from memory together
 
 	Guessing *guessResult `json:"guessing,omitempty"` // nil with --speculate off
 }
 
 func newBench(e *env, s *settings) *cobra.Command {
 	var asJSON bool
+	var synthetic string
 	var prompt, generate, repeat, sequences int
 	c := &cobra.Command{
 		Use:   "bench [flags]",
@@ -42,6 +44,9 @@ func newBench(e *env, s *settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if prompt < 1 || generate < 1 || repeat < 1 || sequences < 1 {
 				return fail(exitUsage, "", "--prompt, --generate, --repeat and --sequences must be at least 1")
+			}
+			if err := s.synthesise(synthetic); err != nil {
+				return err
 			}
 			start := time.Now()
 			m, err := s.open(cmd.Context(), sequences)
@@ -59,6 +64,7 @@ func newBench(e *env, s *settings) *cobra.Command {
 			if err := measure(cmd.Context().Err, m, &r, repeat); err != nil {
 				return err
 			}
+			r.Read = readRate(r.Threads)
 			if source := s.Speculation(); source != appliance.SpeculateOff {
 				joined, err := s.withDraft(cmd.Context(), m.model(), m.backend, sequences)
 				if err != nil {
@@ -79,6 +85,7 @@ func newBench(e *env, s *settings) *cobra.Command {
 			}
 			fmt.Fprintf(e.stdout, "%s on %s (%s), %s, %d threads\nload      %8.0f ms\nprefill   %8.1f tokens/s (%d tokens)\ndecode    %8.1f tokens/s (%d tokens)\n",
 				r.Model, r.Backend, r.Device, r.Numerics, r.Threads, r.LoadMS, r.Prefill, r.Prompt, r.Decode, r.Generated)
+			fmt.Fprintf(e.stdout, "memory    %8.1f GB/s can be read by %d threads\n", r.Read, r.Threads)
 			if sequences > 1 {
 				fmt.Fprintf(e.stdout, "batch     %8.1f tokens/s (sum of %d sequences)\n", r.DecodeBatch, sequences)
 			}
@@ -91,6 +98,7 @@ func newBench(e *env, s *settings) *cobra.Command {
 	}
 	s.guessFlags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().StringVar(&synthetic, "synthetic", "", "write a llama of 1.1B random weights of this type (q4_0, q4_k, q8_0) to --model FILE first, unless the file is there")
 	c.Flags().IntVarP(&prompt, "prompt", "p", 512, "prompt tokens to prefill")
 	c.Flags().IntVarP(&generate, "generate", "n", 128, "tokens to decode")
 	c.Flags().IntVarP(&repeat, "repeat", "r", 5, "repetitions; the median counts")

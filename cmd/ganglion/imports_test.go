@@ -18,6 +18,7 @@ const policy = `
 gpu/tensor:
 gpu/gguf: gpu/tensor
 gpu/gguf/gguftest: gpu/tensor
+gpu/gguf/synthetic: gpu/tensor
 gpu/archtest:
 gpu/tokenizer:
 gpu/ops: gpu/tensor
@@ -38,7 +39,7 @@ storage: cgo appliance
 web: appliance appliance/media gpu/engine gpu/tokenizer web/api
 web/api: appliance appliance/jsontext appliance/media
 web/ui:
-cmd/ganglion: appliance gpu gpu/engine gpu/gguf gpu/ops gpu/tokenizer storage web web/api web/ui
+cmd/ganglion: appliance gpu gpu/engine gpu/gguf gpu/gguf/synthetic gpu/ops gpu/tensor gpu/tokenizer storage web web/api web/ui
 `
 
 // below says what the tests of each part of the house may import beside their own
