@@ -1,11 +1,12 @@
 """Compares `ganglion bench` with llama.cpp, in turns in one run.
 
-Usage: peerbench.py BINARY MODEL [MODEL…] [--threads N] [--rounds N] [--contended]
+Usage: peerbench.py BINARY MODEL [MODEL…] [--threads N] [--rounds N] [--contended] [--synthetic]
 
 Each round measures the peer and then ours in both modes; the medians and the ratio
 round by round are printed, so that a machine whose speed drifts does not favour a
 side. --contended measures decoding beside a busy loop on one processor instead, as a
-share of decoding alone. Needs the Python packages llama-cpp-python and numpy.
+share of decoding alone. --synthetic adds llamas of 1.1B random weights in Q4_0 and
+Q4_K, which are made beside the first model. Needs the Python packages llama-cpp-python and numpy.
 """
 import argparse
 import ctypes
@@ -76,7 +77,7 @@ class Peer:
 
 def bench(binary, model, threads, *flags):
     out = subprocess.run([binary, "bench", "--model", model, "--threads", str(threads), "--json", "--repeat", "3",
-                          "--prompt", str(PROMPT), "--generate", str(GENERATE), *flags], capture_output=True, text=True)
+                          "--speculate", "off", "--prompt", str(PROMPT), "--generate", str(GENERATE), *flags], capture_output=True, text=True)
     if out.returncode != 0:
         sys.exit(out.stderr)
     return json.loads(out.stdout)
@@ -135,7 +136,12 @@ def main():
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--contended", action="store_true")
+    p.add_argument("--synthetic", action="store_true")
     a = p.parse_intermixed_args()
+    if a.synthetic:
+        for kind in ("q4_0", "q4_k"):
+            a.models.append(os.path.join(os.path.dirname(a.models[0]), f"synthetic-llama-1.1b-{kind}.gguf"))
+            bench(a.binary, a.models[-1], a.threads, "--synthetic", kind, "--prompt", "1", "--generate", "1")
     for model in a.models:
         (contended if a.contended else compare)(a.binary, model, a.threads, a.rounds)
 
