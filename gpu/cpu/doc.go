@@ -91,5 +91,6 @@
 // products, and plain compiler vectors (SSE2) for what is left. AVX-512 without VNNI
 // takes the AVX2 variant, for the fast kernels would gain nothing from it. The tests
 // run every variant that the machine has. Whole-number sums are the same in all of
-// them, exact mode is the same bits.
+// them, exact mode is the same bits. NEON was run in an emulator only (./build.sh
+// test-arm64), AVX-512 was compiled and read but could not be run.
 package cpu
