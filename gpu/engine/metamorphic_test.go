@@ -51,14 +51,14 @@ func TestMetamorphic(t *testing.T) {
 		for j, numerics := range []ops.Numerics{ops.Exact, ops.Fast} {
 			t.Run(name+"/"+numerics.String(), func(t *testing.T) {
 				w := newWorld(t, set.Path(t, name), numerics, rand.New(rand.NewPCG(seed, uint64(2*i+j))), nil)
-				reused := 0
-				for n := range (metamorphicDraws + 2*len(names) - 1) / (2 * len(names)) {
+				reused, draws := 0, (metamorphicDraws+2*len(names)-1)/(2*len(names))
+				for n := range draws {
 					if err := w.draw(); err != nil {
 						t.Fatalf("draw %d: %v", n, err)
 					}
 					reused += w.cached
 				}
-				if reused == 0 && !w.recurrent {
+				if reused == 0 && !w.recurrent && draws >= 20 {
 					t.Error("no draw found anything in the cache")
 				}
 			})
