@@ -31,6 +31,12 @@ func index(dims ...uint64) raw {
 	return b
 }
 
+// two is a file with the tensors "t" and "u" of 16 floats at the given offsets.
+func two(t, u uint64) raw {
+	b := top(2, 0).str("t").u32(1).u64(16).u32(0).u64(t)
+	return b.str("u").u32(1).u64(16).u32(0).u64(u).zeros(6 + 256)
+}
+
 // hostile lists files that must be refused, with the byte and field the error names.
 var hostile = []struct {
 	name   string
@@ -108,6 +114,9 @@ var hostile = []struct {
 	{"data outside", index(1).u32(0).u64(32).zeros(7 + 32), 49, `tensor "t": offset`, "4 bytes at byte 32 of the data do not fit, data begins at byte 64 and the file has 96"},
 	{"data one byte short", index(1).u32(0).u64(0).zeros(7 + 3), 49, `tensor "t": offset`, "do not fit"},
 	{"data missing", index(1).u32(0).u64(0), 49, `tensor "t": offset`, "the file has 57"},
+	{"data shared", two(0, 0), 82, `tensor "u": offset`, `begins at byte 96, inside tensor "t", which ends at byte 160`},
+	{"data overlapping", two(0, 32), 82, `tensor "u": offset`, `begins at byte 128, inside tensor "t"`},
+	{"data overlapping, out of order", two(32, 0), 49, `tensor "t": offset`, `begins at byte 128, inside tensor "u"`},
 	{"index cut off", index(1).u32(0), 49, `tensor "t": offset`, "needs 8 bytes, the file ends at byte 49"},
 }
 
@@ -169,7 +178,8 @@ func TestNearlyHostileLoads(t *testing.T) {
 		{"data at the second place", index(1).u32(0).u64(32).zeros(7 + 36)},
 		{"whole block", index(32).u32(8).u64(0).zeros(7 + 34)},
 		{"integers", index(2).u32(26).u64(0).zeros(7 + 8)},
-		{"two tensors in one place", top(2, 0).str("t").u32(1).u64(1).u32(0).u64(0).str("u").u32(1).u64(1).u32(0).u64(0).zeros(6 + 4)},
+		{"two tensors side by side", two(0, 64)},
+		{"the second first", two(64, 0)},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { open(t, save(t, c.file)) })

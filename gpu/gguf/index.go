@@ -1,8 +1,10 @@
 package gguf
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"ganglion/gpu/tensor"
@@ -76,6 +78,27 @@ func (h *header) readTensors(r *reader, n int, align int64) error {
 				"%d bytes at byte %d of the data do not fit, data begins at byte %d and the file has %d", t.Bytes, t.Offset, h.data, r.size)
 		}
 		t.Offset += h.data
+	}
+	return h.apart(r, offsets)
+}
+
+// apart refuses tensors that share bytes: no writer lays them out so, and two names
+// for one place are the mark of a damaged or forged index. at tells where each
+// tensor's offset field stands.
+func (h *header) apart(r *reader, at []int) error {
+	order := make([]int, len(h.tensors))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		return cmp.Or(cmp.Compare(h.tensors[i].Offset, h.tensors[j].Offset), cmp.Compare(i, j))
+	})
+	for n := 1; n < len(order); n++ {
+		t, before := h.tensors[order[n]], h.tensors[order[n-1]]
+		if t.Offset < before.Offset+before.Bytes {
+			return r.fail(at[order[n]], quoted("tensor", t.Name)+": offset", "begins at byte %d, inside tensor %s, which ends at byte %d",
+				t.Offset, shortQuote([]byte(before.Name)), before.Offset+before.Bytes)
+		}
 	}
 	return nil
 }

@@ -116,7 +116,8 @@ func oneToken(p *ops.Plan) error {
 		return err
 	}
 	defer prog.Close()
-	batch := &ops.Batch{Tokens: []int32{1}, Pos: []int32{0}, Slot: []int32{0}, Outs: []int32{0}, Want: []ops.Want{{}}}
+	pages := make([]int32, ops.NewPaging(p, o).Entries()) // one sequence on one page: all are page 0
+	batch := &ops.Batch{Pages: pages, Tokens: []int32{1}, Pos: []int32{0}, Slot: []int32{0}, Outs: []int32{0}, Want: []ops.Want{{}}}
 	var res ops.Result
 	if err := prog.Run(batch, &res); err != nil && !notFinite.MatchString(err.Error()) {
 		return err
@@ -204,12 +205,15 @@ func needed(name string) bool {
 
 // dispensable are weights of a layer that some family can do without.
 var dispensable = map[string]bool{
-	"attn_norm_2.weight": true, // Falcon 7B
-	"ffn_norm.weight":    true, // StableLM 12B
-	"attn_q_norm.weight": true, // StableLM, LLaMA's relatives by presence
-	"attn_k_norm.weight": true,
-	"attn_sinks.weight":  true,
-	"ssm_norm.weight":    true, // Falcon-H1
+	"attn_norm_2.weight":        true, // Falcon 7B
+	"ffn_norm.weight":           true, // StableLM 12B
+	"attn_q_norm.weight":        true, // StableLM, LLaMA's relatives by presence
+	"attn_k_norm.weight":        true,
+	"attn_sinks.weight":         true,
+	"ssm_norm.weight":           true, // Falcon-H1
+	"attn_v.weight":             true, // Gemma 4, whose values may be the keys
+	"attn_qkv.weight":           true, // Qwen3-Next, whose older files have ssm_in
+	"layer_output_scale.weight": true,
 }
 
 // Every tensor with every fault: refused by name, or optional.

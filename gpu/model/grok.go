@@ -16,6 +16,10 @@ func grok(g *graph) error {
 	if g.scaling.kind != "yarn" {
 		g.scaling.attnFactor *= g.keys.float("rope.scaling.yarn_attn_factor", 1)
 	}
+	if ext := g.keys.float("rope.scaling.yarn_ext_factor", -1); ext >= 0 && ext != 1 {
+		g.fail("key %q: %v, only 1 is possible", g.key("rope.scaling.yarn_ext_factor"), ext)
+		return nil
+	}
 	a := halves(g)
 	a.scale = g.keys.float("attention.output_scale", 0.08838834764831845)
 	a.softcap = g.keys.float("attn_logit_softcapping", 30)

@@ -13,6 +13,7 @@ import (
 // layer is not rotated.
 func afmoe(g *graph) error {
 	const period = 4
+	g.rotateAsFirst(period)
 	far := halves(g)
 	far.qkNorm, far.gate = qkRequired, "attn_gate"
 	near := g.sliding(far, g.rope(ropeSpec{base: g.localBase(g.ropeBase)}))
@@ -64,6 +65,7 @@ func mimo2(g *graph) error {
 		g.fail("key %q is missing", g.key("attention.sliding_window_pattern"))
 	}
 	g.unbiased = []string{"attn_q", "attn_k", "attn_v", "attn_qkv", "attn_output"}
+	g.rotateAsFirst(0)
 	far := halves(g)
 	far.outScale = g.keys.float("attention.value_scale", 0)
 	near := g.sliding(far, g.rope(ropeSpec{base: g.localBase(10000), unscaled: true}))

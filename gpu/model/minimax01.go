@@ -34,7 +34,7 @@ func minimax01(g *graph) error {
 func (g *graph) lightning(n ops.View) ops.View {
 	heads, d := g.heads[g.il], g.keyLen
 	if heads < 1 || d < 1 {
-		g.fail("layer %d has %d heads of %d", g.il, heads, d)
+		g.fail("keys %q and %q: layer %d has %d heads of %d", g.key("attention.head_count"), g.key("attention.key_length"), g.il, heads, d)
 		return n
 	}
 	qkv := g.activate(ops.SiLU, g.linear("attn_qkv", n, 3*heads*d))

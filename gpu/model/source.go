@@ -159,7 +159,7 @@ func (a *audit) leftovers(blocks int) error {
 // frequency factors that were not chosen, and the scale of activations that only
 // arithmetic on 4-bit activations needs.
 func aside(name string, blocks int) bool {
-	for _, prefix := range []string{"v.", "a.", "mm.", "cls.", "dense_2.", "rope_freqs.", "rope_factors_"} {
+	for _, prefix := range []string{"v.", "a.", "mm.", "cls.", "dense_2.", "dense_3.", "rope_freqs.", "rope_factors_"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
