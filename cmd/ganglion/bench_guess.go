@@ -66,18 +66,27 @@ func (b *guessBench) rates(ctx context.Context, text string, temperature float64
 	var plain, guessed []float64
 	for i := range b.repeat + 1 { // the first round warms up
 		seed := int64(i)
-		p, _, err := b.rate(ctx, text, temperature, seed, appliance.SpeculateOff)
-		if err != nil {
-			return r, err
+		for turn := range 2 {
+			guess := turn != i%2 // each goes first as often as the other
+			source := appliance.SpeculateOff
+			if guess {
+				source = b.source
+			}
+			rate, res, err := b.rate(ctx, text, temperature, seed, source)
+			if err != nil {
+				return r, err
+			}
+			if guess {
+				r.Drafted, r.Accepted = res.DraftedTokens, res.AcceptedTokens
+			}
+			switch {
+			case i == 0:
+			case guess:
+				guessed = append(guessed, rate)
+			default:
+				plain = append(plain, rate)
+			}
 		}
-		g, res, err := b.rate(ctx, text, temperature, seed, b.source)
-		if err != nil {
-			return r, err
-		}
-		if i > 0 {
-			plain, guessed = append(plain, p), append(guessed, g)
-		}
-		r.Drafted, r.Accepted = res.DraftedTokens, res.AcceptedTokens
 	}
 	r.Plain, r.Guessed = median(plain), median(guessed)
 	r.Ratio = r.Guessed / r.Plain

@@ -180,3 +180,47 @@ func ExampleChain() {
 	fmt.Printf("token %d, log-probability %.3f\n", choice.ID, choice.Logprob)
 	// Output: token 1, log-probability -0.408
 }
+
+// TestNeedsAfter: what is asked for ahead of tokens that are not known yet is enough
+// for them, whichever they are, and seeing more changes no choice.
+func TestNeedsAfter(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	const vocab, ahead = 300, 6
+	for range 300 {
+		p := Params{Vocab: vocab, TopP: 1, Temperature: float64(rng.IntN(3)) / 2, TopK: rng.IntN(12), Seed: rng.Int64(), TopLogprobs: rng.IntN(3)}
+		if rng.IntN(2) == 0 {
+			p.FrequencyPenalty = 20 * rng.Float64()
+		}
+		if rng.IntN(3) == 0 {
+			p.Bias = []Bias{{ID: 5, Value: -3}}
+		}
+		asked, early := mustChain(t, p), mustChain(t, p)
+		var needs []Needs
+		for i := range ahead {
+			needs = append(needs, early.NeedsAfter(i))
+		}
+		row := make([]float32, vocab)
+		for i := range row {
+			row[i] = float32(rng.NormFloat64())
+		}
+		for i, n := range needs {
+			var s1, s2 Scratch
+			want, err1 := asked.Choose(inputOf(row, asked.Needs()), i, &s1)
+			got, err2 := early.Choose(inputOf(row, n), i, &s2)
+			if err1 != nil || err2 != nil || got != want {
+				t.Fatalf("%+v: token %d is %v (%v) from %+v asked for ahead, %v (%v) from %+v", p, i, got, err2, n, want, err1, asked.Needs())
+			}
+			asked.Accept(want.ID)
+			early.Accept(got.ID)
+		}
+	}
+}
+
+func mustChain(t *testing.T, p Params) *Chain {
+	t.Helper()
+	c, err := New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
