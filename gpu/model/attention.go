@@ -171,16 +171,24 @@ func (g *graph) split(a attention, n ops.View, qw, kw, vw int) (q, k, v ops.View
 		q, k, v = g.copied("q", q), g.copied("k", k), g.copied("v", v)
 	}
 	if b == nil {
-		for _, part := range []struct {
-			name string
-			v    ops.View
-		}{{"attn_q.weight", q}, {"attn_k.weight", k}, {"attn_v.weight", v}} {
-			if b := g.biasOf(g.blk(part.name), part.v.Width); b != nil {
-				g.Add(&ops.AddVec{W: b, In: part.v, Out: part.v})
-			}
-		}
+		g.splitBiases(q, k, v)
 	}
 	return q, k, v
+}
+
+// splitBiases adds the biases of q, k and v where a fused matrix comes with all three;
+// fewer are left out, as in the reference.
+func (g *graph) splitBiases(q, k, v ops.View) {
+	names := []string{"attn_q.bias", "attn_k.bias", "attn_v.bias"}
+	for _, name := range names {
+		if !g.has(name) {
+			g.spare(names...)
+			return
+		}
+	}
+	for i, part := range []ops.View{q, k, v} {
+		g.Add(&ops.AddVec{W: g.vector(g.blk(names[i]), part.Width), In: part, Out: part})
+	}
 }
 
 // copied gives a view a buffer of its own.

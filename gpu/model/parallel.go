@@ -46,6 +46,7 @@ func falcon(g *graph) error {
 		if g.has("attn_norm_2.weight") {
 			l.attnNorm, l.ffNorm = "attn_norm_2", "attn_norm"
 		}
+		g.spare("attn_norm_2.bias") // of use only beside its weight
 		return l
 	})
 	g.head(x)

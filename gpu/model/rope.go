@@ -33,12 +33,6 @@ const (
 	interleaved          // t h w t h w … (Qwen3-VL)
 )
 
-// ropeTable adds a table with the file's frequency divisors, and with its scaling if
-// scaled, for the given base.
-func (g *graph) ropeTable(base float64, scaled bool) int {
-	return g.rope(ropeSpec{base: base, factors: scaled, unscaled: !scaled})
-}
-
 // rope makes the table of a rotary embedding; -1 when the file rotates no columns.
 func (g *graph) rope(s ropeSpec) int {
 	t := &ops.RoPETable{NRot: cmp.Or(s.dim, g.ropeDim), Base: cmp.Or(s.base, g.ropeBase), Scale: 1, Magnitude: 1}
