@@ -119,9 +119,8 @@ func TestLookupPiecesAndGrowth(t *testing.T) {
 func TestLookupLearns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	last := func(text []int32) float64 {
-		l := NewLookup(len(text))
 		for n := len(text); n > 0; n-- {
-			l = NewLookup(n)
+			l := NewLookup(n)
 			l.Follow(text[:n])
 			if g := l.Guess(nil, text[:n], 1); len(g) > 0 {
 				return g[0].Odds
