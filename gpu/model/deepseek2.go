@@ -7,12 +7,13 @@ import (
 )
 
 // deepseek2 is DeepSeek 2 and 3 and what has their shape (GLM-4.7-Flash, GigaChat 3,
-// Mistral Large 3): MLA, leading dense layers, experts with groups and a shared one.
+// Mistral Large 3; mistral4): MLA, leading dense layers, experts with groups and a shared one.
 func deepseek2(g *graph) error {
-	// Files multiply the factor by 0.1; one other than 1 cancels in the magnitude of
+	// Files multiply the factor by 0.1. In DeepSeek's own it cancels in the magnitude of
 	// cos and sin and acts on the scale of the scores alone.
 	logMul := g.scaling.logMul / 0.1
-	if logMul != 0 {
+	g.scaling.logMul = logMul
+	if logMul != 0 && g.arch == "deepseek2" {
 		g.scaling.logMul = 1
 	}
 	m := g.readLatent()
@@ -45,8 +46,11 @@ func (g *graph) yarnScale(logMul float64) float64 {
 	s := g.scaling
 	ln := 0.1 * math.Log(s.factor)
 	m := s.attnFactor * (1 + ln*logMul)
-	if s.kind != "yarn" || (logMul == 0 && s.factor > 1) {
+	switch {
+	case s.kind != "yarn":
 		m *= 1 + ln
+	case s.factor > 1:
+		m *= (1 + ln) / (1 + ln*s.logMul)
 	}
 	return m * m
 }
