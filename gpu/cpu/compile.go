@@ -115,6 +115,14 @@ func (c *compiler) columns(v ops.View) C.int32_t {
 	return C.GL_BY_ROW
 }
 
+// act is the function of an activation: exact mode has a GELU of its own.
+func (c *compiler) act(a ops.Act) C.int32_t {
+	if a == ops.GELU && c.r.opts.Numerics == ops.Exact {
+		return C.ACT_GELUHALF
+	}
+	return C.int32_t(a)
+}
+
 func (c *compiler) vector(w *ops.Weight) (*C.float, int) {
 	v := c.r.vectors[w]
 	if w == nil || len(v) == 0 {
@@ -180,7 +188,7 @@ func (c *compiler) op(op ops.Op) {
 		o.f = [4]C.float{C.float(v.Factor), C.float(v.Offset), C.float(v.Clamp)}
 		views(in(v.In), v.Out)
 	case *ops.Unary:
-		o.kind, o.by, o.i[0] = C.GL_OP_UNARY, c.columns(v.Out), C.int32_t(v.Act)
+		o.kind, o.by, o.i[0] = C.GL_OP_UNARY, c.columns(v.Out), c.act(v.Act)
 		views(in(v.In), v.Out)
 	case *ops.GLU:
 		o = c.glu(v)
@@ -224,7 +232,7 @@ func (c *compiler) weigh(o *C.gl_op, i int, w *ops.Weight) {
 
 func (c *compiler) glu(v *ops.GLU) C.gl_op {
 	o := C.gl_op{kind: C.GL_OP_GLU, by: c.columns(v.Out)}
-	o.i[0] = C.int32_t(v.Act)
+	o.i[0] = c.act(v.Act)
 	o.f = [4]C.float{C.float(v.Limit), C.float(v.Alpha), C.float(v.UpOffset)}
 	o.in[0], o.in[1], o.out[0] = c.view(v.Gate), c.view(v.Up), c.view(v.Out)
 	return o
@@ -283,7 +291,7 @@ func (c *compiler) rare(op ops.Op) C.gl_op {
 		vectors(v.PerExpert)
 		return o
 	case *ops.ShortConv:
-		o.kind, o.i[0], o.i[1] = C.GL_OP_SHORTCONV, C.int32_t(v.W.Cols), C.int32_t(v.Act)
+		o.kind, o.i[0], o.i[1] = C.GL_OP_SHORTCONV, C.int32_t(v.W.Cols), c.act(v.Act)
 		vectors(v.W, v.Bias)
 		state(v.State)
 	case *ops.Mamba1:

@@ -48,6 +48,22 @@ enum { GL_TILE = 8, GL_CHUNK = 256, GL_LSE = 1024, GL_MOE_ROWS = 16, GL_PAGE = 6
 // and then a half for each 32 of them, their scale.
 enum { GL_KV_F16, GL_KV_F32, GL_KV_Q8, GL_KV_BLOCK = 32 };
 
+// The activation functions, numbered as ops.Act; ACT_GELUHALF is GELU in exact mode.
+enum {
+    ACT_IDENTITY,
+    ACT_SILU,
+    ACT_GELU,
+    ACT_GELUERF,
+    ACT_GELUQUICK,
+    ACT_RELU,
+    ACT_RELU2,
+    ACT_SIGMOID,
+    ACT_TANH,
+    ACT_SOFTPLUS,
+    ACT_EXP,
+    ACT_GELUHALF
+};
+
 // The element types of gpu/tensor that the C code knows, by their GGUF numbers.
 // T_CODES is no type of a file: weights.go makes it of the types that have no kernels.
 enum {

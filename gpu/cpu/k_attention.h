@@ -167,12 +167,7 @@ UNROLL
 }
 
 // a_round rounds queries and probabilities as a cache of halves rounds what they meet.
-INLINE v8f a_round(const int half, v8f v) {
-    if (!half) return v;
-    uint16_t h[8];
-    vtohalf(h, v);
-    return vhalf(h);
-}
+INLINE v8f a_round(const int half, v8f v) { return half ? vroundhalf(v) : v; }
 
 // a_task is one chunk of positions [lo, hi) for nq heads of one row.
 typedef struct {

@@ -1,5 +1,6 @@
 // k_elementwise.h: operations without a reduction over rows, and norms. They follow
-// the contract of exact mode in both modes; they are a percent of a token.
+// the contract of exact mode in both modes, except that GELU is rounded to halves in
+// exact mode alone; they are a percent of a token.
 #include "cpu.h"
 #include "numerics.h"
 
@@ -178,6 +179,7 @@ static void op_scale(const gl_prog *p, const gl_op *op, int tid) {
     switch (act) {                                                                                                     \
         case ACT_SILU: { enum { A = ACT_SILU }; body } break;                                                          \
         case ACT_GELU: { enum { A = ACT_GELU }; body } break;                                                          \
+        case ACT_GELUHALF: { enum { A = ACT_GELUHALF }; body } break;                                                  \
         case ACT_GELUERF: { enum { A = ACT_GELUERF }; body } break;                                                    \
         case ACT_GELUQUICK: { enum { A = ACT_GELUQUICK }; body } break;                                                \
         case ACT_RELU: { enum { A = ACT_RELU }; body } break;                                                          \

@@ -3,6 +3,7 @@
 // computed, the mask picks. Contraction to fused multiply-add must be off.
 #ifndef GL_NUMERICS_H
 #define GL_NUMERICS_H
+#include "cpu.h"
 #include "simd.h"
 
 INLINE v8f nexp(v8f x) {
@@ -105,18 +106,21 @@ INLINE v8f nerf(v8f x) {
     return vsel(x < vset(0.0f), nneg(y), y);
 }
 
-// The activation functions, numbered as ops.Act.
-enum { ACT_IDENTITY, ACT_SILU, ACT_GELU, ACT_GELUERF, ACT_GELUQUICK, ACT_RELU, ACT_RELU2, ACT_SIGMOID, ACT_TANH, ACT_SOFTPLUS, ACT_EXP };
-
 INLINE v8f nrelu(v8f x) { return (v8f)((v8i)x & ~(x <= vset(0.0f))); } // NaN stays
+
+INLINE v8f ngelu(v8f x) {
+    v8f in = vset(0.044715f) * (x * x) + vset(1.0f);
+    in = (vset(0.79788456080286535588f) * x) * in;
+    return (vset(0.5f) * x) * (vset(1.0f) + ntanh(in));
+}
 
 INLINE v8f nact(const int act, v8f x) {
     switch (act) {
     case ACT_SILU: return x * nsigmoid(x);
-    case ACT_GELU: {
-        v8f in = vset(0.044715f) * (x * x) + vset(1.0f);
-        in = (vset(0.79788456080286535588f) * x) * in;
-        return (vset(0.5f) * x) * (vset(1.0f) + ntanh(in));
+    case ACT_GELU: return ngelu(x);
+    case ACT_GELUHALF: {
+        v8f y = vroundhalf(ngelu(vroundhalf(x)));
+        return vsel(x >= vset(10.0f), x, (v8f)((v8i)y & ~(x <= vset(-10.0f))));
     }
     case ACT_GELUERF: return (vset(0.5f) * x) * (vset(1.0f) + nerf(x * vset(0.70710678118654752440f)));
     case ACT_GELUQUICK: return x * nsigmoid(vset(1.702f) * x);

@@ -130,6 +130,13 @@ INLINE void vtohalf(void *p, v8f v) {
 #endif
 }
 
+// vroundhalf is ops.RoundHalf.
+INLINE v8f vroundhalf(v8f v) {
+    uint16_t h[8];
+    vtohalf(h, v);
+    return vhalf(h);
+}
+
 // vbf16 widens 8 bfloat16.
 INLINE v8f vbf16(const void *p) {
 #if GL_AVX2

@@ -1,6 +1,10 @@
 package ops
 
-import "math"
+import (
+	"math"
+
+	"ganglion/gpu/tensor"
+)
 
 // The elementary functions of exact mode. They use only float32 add, multiply and
 // integer arithmetic on the bits, in the order written here, so that a GPU kernel
@@ -175,15 +179,31 @@ func erf(x float32) float32 {
 	return y
 }
 
+// RoundHalf is x rounded to the nearest half, ties to even, and widened again.
+func RoundHalf(x float32) float32 { return tensor.F16ToF32(tensor.F32ToF16(x)) }
+
+// geluF is the tanh form of GELU as the reference has it: between −10 and 10 a
+// function of halves with halves as its values, beyond them 0 or x itself.
+func geluF(x float32) float32 {
+	if x <= -10 {
+		return 0
+	}
+	if x >= 10 {
+		return x
+	}
+	x = RoundHalf(x)
+	in := float32(0.044715*float32(x*x)) + 1
+	in = float32(float32(0.79788456080286535588*x) * in)
+	return RoundHalf(float32(float32(0.5*x) * (1 + TanhF(in))))
+}
+
 // Apply is the activation function of exact mode.
 func (a Act) Apply(x float32) float32 {
 	switch a {
 	case SiLU:
 		return float32(x * SigmoidF(x))
 	case GELU:
-		in := float32(0.044715*float32(x*x)) + 1
-		in = float32(float32(0.79788456080286535588*x) * in)
-		return float32(float32(0.5*x) * (1 + TanhF(in)))
+		return geluF(x)
 	case GELUErf:
 		return float32(float32(0.5*x) * (1 + erf(float32(x*0.70710678118654752440))))
 	case GELUQuick:

@@ -56,8 +56,11 @@ func TestElementaryFunctions(t *testing.T) {
 		{"softplus", SoftplusF, func(x float64) float64 { return math.Log1p(math.Exp(x)) }, -40, 40, 1 * ulp, 1 * ulp, 0x135922bcb203a31f},
 		{"silu", act(SiLU), func(x float64) float64 { return x * sigmoid(x) }, -80, 80, 0, 4 * ulp, 0x4c54e305e7dd8f2a},
 		{"gelu", act(GELU), func(x float64) float64 {
+			if math.Abs(x) < 10 {
+				x = float64(RoundHalf(float32(x)))
+			}
 			return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
-		}, -12, 12, 4 * ulp, 4 * ulp, 0xe7a88bc12b425aaf},
+		}, -12, 12, 1.0/(1<<25) + 4*ulp, 1.0/(1<<11) + 4*ulp, 0x659ebf872186b928}, // half the distance of halves
 		{"gelu/erf", act(GELUErf), func(x float64) float64 { return 0.5 * x * (1 + math.Erf(x/math.Sqrt2)) }, -12, 12, 4 * ulp, 4 * ulp, 0x9a5cb084972bcb98},
 		{"gelu/quick", act(GELUQuick), func(x float64) float64 { return x * sigmoid(1.702*x) }, -12, 12, 4 * ulp, 4 * ulp, 0xd1bac055c842c2db},
 		{"relu", act(ReLU), func(x float64) float64 { return math.Max(x, 0) }, -9, 9, 0, 0, 0xfb7d54571fbb9917},
@@ -87,6 +90,25 @@ func TestElementaryFunctions(t *testing.T) {
 				t.Errorf("fingerprint of the bits is %#016x, want %#016x", got, tt.fingerprint)
 			}
 		})
+	}
+}
+
+// TestGELUIsOfHalves wants GELU to read halves and to give halves between −10 and 10,
+// and to be 0 or its argument beyond.
+func TestGELUIsOfHalves(t *testing.T) {
+	for _, x := range samples(-12, 12, 5000) {
+		got, want := GELU.Apply(x), GELU.Apply(RoundHalf(x))
+		switch {
+		case x <= -10:
+			want = 0
+		case x >= 10:
+			want = x
+		case got != RoundHalf(got):
+			t.Errorf("gelu(%v) = %v is no half", x, got)
+		}
+		if got != want {
+			t.Errorf("gelu(%v) = %v, want %v", x, got, want)
+		}
 	}
 }
 

@@ -17,8 +17,8 @@ type Op interface {
 // Act is an activation function.
 type Act uint8
 
-// The activation functions. GELU is the tanh form, GELUErf the exact one,
-// GELUQuick x·σ(1.702x).
+// The activation functions. GELU is the tanh form, in exact mode of halves (Apply);
+// GELUErf the exact one, GELUQuick x·σ(1.702x).
 const (
 	Identity Act = iota
 	SiLU

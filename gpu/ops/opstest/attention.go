@@ -122,11 +122,14 @@ func stored(x [][]float64, head int, kv ops.KVType) [][]float64 {
 			continue
 		}
 		for _, e := range v {
-			out[i] = append(out[i], float64(tensor.F16ToF32(tensor.F32ToF16(float32(e)))))
+			out[i] = append(out[i], asHalf(e))
 		}
 	}
 	return out
 }
+
+// asHalf is the nearest half of a float32.
+func asHalf(x float64) float64 { return float64(tensor.F16ToF32(tensor.F32ToF16(float32(x)))) }
 
 // storedBlock rounds a block of q8_0 in float64: the scale is the largest magnitude
 // through 127 as a half, and values are the nearest multiples of it. A product in

@@ -14,6 +14,12 @@ import (
 // roundings on its way, so the error is at most r·2⁻²⁴·Σ|term| (Higham, Accuracy and
 // Stability of Numerical Algorithms, 3.1, to first order).
 //
+// Where exact mode rounds a value to a half (attention's probabilities over a cache of
+// halves, GELU), the definition keeps the value and the bound grows by half the distance
+// of halves there: the value before differs in its last bits from the definition's and
+// may fall on the other side of a tie. What is rounded on its way in (queries, GELU's
+// argument) is known exactly, so the definition rounds it.
+//
 // fast: activations may be rounded to 8 bits before a product of a matrix, to 16 bits
 // anywhere else.
 type tolerance struct {
@@ -31,6 +37,8 @@ func (t tolerance) of(n ops.Numerics) float64 {
 const (
 	unit = 1.0 / (1 << 24) // half the distance of float32 values around 1
 	half = 1.0 / (1 << 11) // of halves
+
+	smallestHalf = 1.0 / (1 << 14) // with all its digits
 
 	// fast8 bounds a dot product with 8-bit activations in units of √Σw²·max|x|:
 	// each activation errs by at most 1/254 of the largest, evenly distributed, which

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"ganglion/gpu/ops"
-	"ganglion/gpu/tensor"
 )
 
 // attention lets every row attend to the positions of its own sequence. Rows of
@@ -160,7 +159,7 @@ func (h *headAttention) chunk(q []float32, from, to, pos int) chunk {
 func (h *headAttention) round(x []float32) {
 	for i := range x {
 		if h.half {
-			x[i] = tensor.F16ToF32(tensor.F32ToF16(x[i]))
+			x[i] = ops.RoundHalf(x[i])
 		}
 	}
 }
