@@ -41,6 +41,7 @@ func TestDefaultOfAMissingKey(t *testing.T) {
 		{"gemma2-dense", "attn_logit_softcapping", "scores capped at 50", func(p *ops.Plan) bool { return found(p, func(o *ops.Attention) bool { return o.Softcap == 50 }) }},
 		{"gemma2-dense", "final_logit_softcapping", "logits capped at 30", func(p *ops.Plan) bool { return found(p, func(o *ops.Softcap) bool { return o.Cap == 30 }) }},
 		{"muse-glimmer-dense", "final_logit_softcapping", "logits capped at 30", func(p *ops.Plan) bool { return found(p, func(o *ops.Softcap) bool { return o.Cap == 30 }) }},
+		{"gemma4", "final_logit_softcapping", "logits capped at 30", func(p *ops.Plan) bool { return found(p, func(o *ops.Softcap) bool { return o.Cap == 30 }) }},
 		{"gemma3-dense", "final_logit_softcapping", "logits not capped", func(p *ops.Plan) bool { return !found(p, func(o *ops.Softcap) bool { return true }) }},
 		{"gemma3-dense", "attention.sliding_window", "no window", func(p *ops.Plan) bool { return p.Caches[0].Window == 0 }},
 		{"minicpm-dense", "embedding_scale", "embeddings × 12", func(p *ops.Plan) bool { return found(p, func(o *ops.Embed) bool { return o.Scale == 12 }) }},

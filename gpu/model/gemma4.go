@@ -60,6 +60,7 @@ func newGemma4(g *graph) *gemma4Graph {
 		m.perLayer = 0
 	}
 	g.needWindow()
+	g.finalSoftcap = g.keys.float("final_logit_softcapping", 30)
 	if g.pattern == nil {
 		g.fail("key %q is missing", g.key("attention.sliding_window_pattern"))
 	}

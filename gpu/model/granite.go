@@ -34,7 +34,7 @@ func graniteSWA(g *graph) error {
 	if g.pattern == nil {
 		g.fail("key %q is missing", g.key("attention.sliding_window_pattern"))
 	}
-	rotated := g.keys.flags("attention.rope_pattern", g.blocks)
+	rotated := g.keys.pattern("attention.rope_pattern", g.blocks, true)
 	if all, ok := g.src.Uint(g.key("attention.rope_pattern")); ok && rotated == nil {
 		rotated = slices.Repeat([]bool{all != 0}, g.blocks)
 	}

@@ -5,25 +5,35 @@ import "ganglion/gpu/ops"
 // Families that run the same layers more than once, each time with a cache of its own.
 
 // nanbeige is Nanbeige: Llama's layers, run num_loops times with the final norm
-// between the passes unless skip_loop_final_norm.
+// between the passes unless skip_loop_final_norm. Where a file that loops has blocks
+// for prediction, the reference takes as many layers off the end of all passes.
 func nanbeige(g *graph) error {
 	loops := g.keys.dim("num_loops", 1)
 	if loops < 1 || loops > maxBlocks/g.blocks {
 		g.fail("key %q: %d passes of %d layers", g.key("num_loops"), loops, g.blocks)
 		return nil
 	}
+	steps := loops * g.blocks
+	if loops > 1 {
+		steps -= g.keys.dim("nextn_predict_layers", 0)
+	}
+	if steps < 1 {
+		g.fail("key %q: leaves %d passes of %d layers none to run", g.key("nextn_predict_layers"), loops, g.blocks)
+		return nil
+	}
 	skip := g.keys.flag("skip_loop_final_norm", false)
 	l := preNorm(attention{table: g.rope(ropeSpec{factors: true})}, func(n ops.View) ops.View { return g.feedForward(ops.SiLU, n) })
 	x := g.embed(1)
-	for g.pass = 0; g.pass < loops; g.pass++ {
-		g.last = -1
-		if g.pass == loops-1 {
-			g.last = g.blocks - 1
+	g.last = -1
+	for i := range steps {
+		g.pass, g.il = i/g.blocks, i%g.blocks
+		if i == steps-1 {
+			g.last = g.il
 		}
-		if g.pass > 0 && !skip {
+		if g.il == 0 && g.pass > 0 && !skip {
 			x = g.normNamed("output_norm", x)
 		}
-		x = g.layers(x, func() layer { return l })
+		x = g.step(l, x)
 	}
 	g.head(x)
 	return nil

@@ -125,21 +125,42 @@ func (r *reader) needFlag(key string) bool {
 }
 
 // flags reads an array of booleans with one for every layer; nil when the file has no
-// array. Newer files write integers.
+// array.
 func (r *reader) flags(key string, blocks int) []bool {
-	key = r.arch + "." + key
-	bs, ok := r.src.Bools(key)
-	if ns, isInts := r.src.Ints(key); isInts && !ok {
-		for _, n := range ns {
-			bs = append(bs, n != 0)
-		}
-		ok = true
-	}
-	if ok && len(bs) < blocks {
-		r.fail("key %q has %d values for %d layers", key, len(bs), blocks)
+	bs := r.booleans(key)
+	if bs != nil && len(bs) < blocks {
+		r.fail("key %q has %d values for %d layers", r.arch+"."+key, len(bs), blocks)
 		return make([]bool, blocks)
 	}
 	return bs
+}
+
+// pattern reads an array of booleans that may end before the last layer; the layers
+// behind its end have the value rest. nil when the file has no array.
+func (r *reader) pattern(key string, blocks int, rest bool) []bool {
+	bs := r.booleans(key)
+	for bs != nil && len(bs) < blocks {
+		bs = append(bs, rest)
+	}
+	return bs
+}
+
+// booleans reads an array of booleans, which newer files write as integers; nil when
+// the file has none.
+func (r *reader) booleans(key string) []bool {
+	key = r.arch + "." + key
+	out := []bool{}
+	if bs, ok := r.src.Bools(key); ok {
+		return append(out, bs...)
+	}
+	ns, ok := r.src.Ints(key)
+	if !ok {
+		return nil
+	}
+	for _, n := range ns {
+		out = append(out, n != 0)
+	}
+	return out
 }
 
 // epsilon reads the epsilon of a norm, 0 when the file has none.
@@ -262,7 +283,7 @@ func readAttention(r *reader, p *params) {
 	p.eps = r.epsilon("attention.layer_norm_rms_epsilon")
 	p.layerEps = r.epsilon("attention.layer_norm_epsilon")
 	p.window = r.dim("attention.sliding_window", 0)
-	p.pattern = r.flags("attention.sliding_window_pattern", p.blocks)
+	p.pattern = r.pattern("attention.sliding_window_pattern", p.blocks, false)
 	if n, ok := r.src.Uint(p.arch + ".attention.sliding_window_pattern"); ok && n < 1<<16 {
 		p.period = int(n)
 	}
