@@ -162,7 +162,8 @@ test_go() {
 	go vet ./...
 	go tool staticcheck ./...
 	go test -race -shuffle=on -timeout 20m ./...
-	go test -run 'TestMetamorphic$' ./gpu/engine # all its draws; under the race detector it makes few
+	# What the race detector would slow tenfold runs whole without it.
+	go test -run '^(TestMetamorphic|Test(Key|Tensor)Faults)$' ./gpu/engine ./gpu/model
 }
 
 test_page() {
