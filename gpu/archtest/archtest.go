@@ -1,10 +1,10 @@
-// Package archtest holds the golden models of the reference's architectures for
-// tests: tiny models with random weights and their logits. It is imported by tests
-// only and knows nothing of the engine.
+// Package archtest holds golden models of the reference's architectures for tests:
+// tiny models with random weights and their logits. It is imported by tests only and
+// knows nothing of the engine.
 //
-// The set lies in the repository as one compressed archive, because the models share
+// A set lies in the repository as one compressed archive, because its models share
 // most of their weights; it is unpacked once per machine. Setting GANGLION_ARCH_DIR
-// puts another folder of the same form in its place.
+// puts another folder of the same form in the place of the set of plain models.
 package archtest
 
 import (
@@ -30,6 +30,9 @@ import (
 //go:embed testdata/arch.tar.zst
 var archive []byte
 
+//go:embed testdata/variants.tar.zst
+var variantArchive []byte
+
 // Set is a folder of models with their golden logits.
 type Set struct {
 	Dir     string  `json:"-"`
@@ -46,18 +49,37 @@ type Entry struct {
 	MaxFast                  float64 `json:"max_nmse_fast"`
 }
 
-// Golden returns the set, unpacked. It fails the test when that is not possible.
+// Golden returns the set of the architectures' plain models, unpacked. It fails the
+// test when that is not possible.
 func Golden(t testing.TB) *Set {
 	t.Helper()
-	s, err := golden()
+	return must(t, golden)
+}
+
+// Variants returns the set of models that differ from the plain ones in what real files
+// differ in: head counts, depths, experts, tied or fused matrices, optional keys and
+// tensors. It fails the test when that is not possible.
+func Variants(t testing.TB) *Set {
+	t.Helper()
+	return must(t, variants)
+}
+
+func must(t testing.TB, get func() (*Set, error)) *Set {
+	t.Helper()
+	s, err := get()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-var golden = sync.OnceValues(func() (*Set, error) {
-	dir := os.Getenv("GANGLION_ARCH_DIR")
+var (
+	golden   = sync.OnceValues(func() (*Set, error) { return load(os.Getenv("GANGLION_ARCH_DIR"), archive) })
+	variants = sync.OnceValues(func() (*Set, error) { return load("", variantArchive) })
+)
+
+// load reads the set in a folder, or in an archive when dir is empty.
+func load(dir string, archive []byte) (*Set, error) {
 	if dir == "" {
 		var err error
 		if dir, err = unpacked(archive); err != nil {
@@ -76,7 +98,7 @@ var golden = sync.OnceValues(func() (*Set, error) {
 		return nil, fmt.Errorf("archtest: %s: manifest.json has %d entries and %d tokens", dir, len(s.Entries), len(s.Tokens))
 	}
 	return s, nil
-})
+}
 
 // Find returns the entry of a name.
 func (s *Set) Find(t testing.TB, name string) Entry {

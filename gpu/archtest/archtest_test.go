@@ -7,11 +7,18 @@ import (
 	"testing"
 )
 
-// The archive holds what its manifest lists: 116 models with finite logits.
-func TestGoldenSetIsWhole(t *testing.T) {
-	s := Golden(t)
-	if os.Getenv("GANGLION_ARCH_DIR") == "" && len(s.Entries) != 116 {
-		t.Errorf("%d entries, want 116", len(s.Entries))
+// The archives hold what their manifests list: so many models with finite logits.
+func TestSetsAreWhole(t *testing.T) {
+	if s := Golden(t); os.Getenv("GANGLION_ARCH_DIR") == "" {
+		whole(t, s, 116)
+	}
+	whole(t, Variants(t), 23)
+}
+
+func whole(t *testing.T, s *Set, models int) {
+	t.Helper()
+	if len(s.Entries) != models {
+		t.Errorf("%d entries, want %d", len(s.Entries), models)
 	}
 	for _, e := range s.Entries {
 		if st, err := os.Stat(filepath.Join(s.Dir, e.File)); err != nil || st.Size() < 1000 {

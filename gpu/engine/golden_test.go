@@ -94,8 +94,12 @@ func nmse(got, want []float32) float64 {
 
 // Every architecture gives the reference's logits within its own bounds, and the
 // same bits on every backend in exact mode.
-func TestArchitectures(t *testing.T) {
-	set := archtest.Golden(t)
+func TestArchitectures(t *testing.T) { followsReference(t, archtest.Golden(t)) }
+
+// So do files that differ from the plain ones.
+func TestArchitectureVariants(t *testing.T) { followsReference(t, archtest.Variants(t)) }
+
+func followsReference(t *testing.T, set *archtest.Set) {
 	for _, entry := range set.Entries {
 		t.Run(entry.Name, func(t *testing.T) {
 			want := set.Want(t, entry)

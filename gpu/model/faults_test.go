@@ -36,23 +36,27 @@ var notFinite = regexp.MustCompile(`logit of token \d+ is [+-]?(NaN|Inf)`)
 // faultNames matches an error that names a key or a tensor.
 var faultNames = regexp.MustCompile(`keys? "[^"]+"|(tensor|weight) "[^"]+"`)
 
-// smallest is the smallest golden model of each architecture the package knows.
-func smallest(t *testing.T) (set *archtest.Set, names map[string]string) {
-	set = archtest.Golden(t)
-	names, sizes := map[string]string{}, map[string]int64{}
-	for _, e := range set.Entries {
-		if _, known := families[e.Arch]; !known {
-			continue
-		}
-		st, err := os.Stat(set.Path(t, e.Name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if names[e.Arch] == "" || st.Size() < sizes[e.Arch] {
-			names[e.Arch], sizes[e.Arch] = e.Name, st.Size()
+// smallest is the file of the smallest golden model of each architecture the package
+// knows. An architecture without one fails the test.
+func smallest(t *testing.T) map[string]string {
+	files, sizes := map[string]string{}, map[string]int64{}
+	for _, set := range []*archtest.Set{archtest.Golden(t), archtest.Variants(t)} {
+		for _, e := range set.Entries {
+			st, err := os.Stat(set.Path(t, e.Name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if files[e.Arch] == "" || st.Size() < sizes[e.Arch] {
+				files[e.Arch], sizes[e.Arch] = set.Path(t, e.Name), st.Size()
+			}
 		}
 	}
-	return set, names
+	for _, arch := range Architectures() {
+		if files[arch] == "" {
+			t.Fatalf("%s has no golden model", arch)
+		}
+	}
+	return files
 }
 
 // outcome runs New on a changed file, and the plan when there is one, and tells what
@@ -145,16 +149,13 @@ func keyFaults(v gguf.Value) map[string]any {
 // Every key a family reads, with every fault: the file is refused by name, or the
 // plan runs.
 func TestKeyFaults(t *testing.T) {
-	set, models := smallest(t)
+	models := smallest(t)
 	for i, arch := range Architectures() {
 		if i%faultStep != 0 {
 			continue
 		}
 		t.Run(arch, func(t *testing.T) {
-			if models[arch] == "" {
-				t.Skip("no golden model")
-			}
-			f, err := gguf.Open(set.Path(t, models[arch]))
+			f, err := gguf.Open(models[arch])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -221,16 +222,13 @@ var dispensable = map[string]bool{
 
 // Every tensor with every fault: refused by name, or optional.
 func TestTensorFaults(t *testing.T) {
-	set, models := smallest(t)
+	models := smallest(t)
 	for i, arch := range Architectures() {
 		if i%faultStep != 0 {
 			continue
 		}
 		t.Run(arch, func(t *testing.T) {
-			if models[arch] == "" {
-				t.Skip("no golden model")
-			}
-			f, err := gguf.Open(set.Path(t, models[arch]))
+			f, err := gguf.Open(models[arch])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -253,8 +251,8 @@ func TestTensorFaults(t *testing.T) {
 
 // The table's own guard: faults that are let through are found.
 func TestFaultsAreSeen(t *testing.T) {
-	set, models := smallest(t)
-	f, err := gguf.Open(set.Path(t, models["llama"]))
+	models := smallest(t)
+	f, err := gguf.Open(models["llama"])
 	if err != nil {
 		t.Fatal(err)
 	}
