@@ -259,6 +259,7 @@ test('states/F76 hostile names and answers are text, live and in the history', a
     await p.getByRole('link', { name: /<img src=x/ }).click()
     await p.getByRole('heading', { name: 'Figures' }).waitFor()
     await p.getByRole('link', { name: 'Models', exact: true }).click()
+    await p.getByRole('heading', { level: 1, name: 'Models' }).waitFor({ state: 'attached' }) // the history shows the text too
     await p.getByText('<img src=x onerror=window.P=1>').waitFor()
     assert.equal(await p.evaluate(() => window.P), undefined)
     assert.equal(await p.locator('img').count(), 0)
