@@ -12,7 +12,7 @@ func TestSetsAreWhole(t *testing.T) {
 	if s := Golden(t); os.Getenv("GANGLION_ARCH_DIR") == "" {
 		whole(t, s, 116)
 	}
-	whole(t, Variants(t), 23)
+	whole(t, Variants(t), 25)
 }
 
 func whole(t *testing.T, s *Set, models int) {

@@ -23,6 +23,10 @@ type moe struct {
 	// Of a gated activation, see ops.GLU.
 	limit, alpha, upOffset float32
 
+	// Limits of the gate behind its activation and of ±up, for the experts and for the
+	// shared expert; 0 = none.
+	capped, sharedCapped float32
+
 	ungated bool     // experts may come without a gate
 	before  bool     // the weights multiply the experts' inputs, not their outputs
 	router  ops.View // logits made elsewhere; Width 0: ffn_gate_inp times the input
@@ -120,7 +124,7 @@ func (g *graph) expertHidden(m moe, ids, n ops.View) ops.View {
 		return out
 	}
 	gate := g.expertLinear(m, "ffn_gate_"+m.suffix, ids, n, cols, up.Width/ids.Width)
-	g.Add(m.glu(gate, up, out))
+	g.combine(m, m.capped, gate, up, out)
 	return out
 }
 
@@ -133,7 +137,7 @@ func (g *graph) fusedHidden(m moe, ids, gateUp ops.View) ops.View {
 	ff := gateUp.Width / ids.Width / 2
 	out := g.Buffer("ffn_glu", ff*ids.Width)
 	for i := range ids.Width {
-		g.Add(m.glu(gateUp.Cols(2*i*ff, ff), gateUp.Cols((2*i+1)*ff, ff), out.Cols(i*ff, ff)))
+		g.combine(m, m.capped, gateUp.Cols(2*i*ff, ff), gateUp.Cols((2*i+1)*ff, ff), out.Cols(i*ff, ff))
 	}
 	return out
 }
@@ -141,8 +145,17 @@ func (g *graph) fusedHidden(m moe, ids, gateUp ops.View) ops.View {
 // stack is the number of matrices in a stack.
 func (m moe) stack(g *graph) int { return g.experts / max(m.share, 1) }
 
-func (m moe) glu(gate, up, out ops.View) *ops.GLU {
-	return &ops.GLU{Act: m.act, Limit: m.limit, Alpha: m.alpha, UpOffset: m.upOffset, Gate: gate, Up: up, Out: out}
+// combine is act(gate) · up, with both limited where capped is not 0.
+func (g *graph) combine(m moe, capped float32, gate, up, out ops.View) {
+	if capped == 0 {
+		g.Add(&ops.GLU{Act: m.act, Limit: m.limit, Alpha: m.alpha, UpOffset: m.upOffset, Gate: gate, Up: up, Out: out})
+		return
+	}
+	g.Add(&ops.Unary{Act: m.act, In: gate, Out: out})
+	for _, v := range []ops.View{out, up} {
+		g.Add(&ops.Scale{Factor: 1, Clamp: capped, In: v, Out: v})
+	}
+	g.Add(&ops.Binary{Kind: ops.MulKind, A: out, B: up, Out: out})
 }
 
 // sharedExpert is the expert every row goes through.
@@ -152,7 +165,7 @@ func (g *graph) sharedExpert(m moe, n ops.View) ops.View {
 	if m.ungated && !g.has("ffn_gate_shexp.weight") {
 		g.Add(&ops.Unary{Act: m.act, In: up, Out: h})
 	} else {
-		g.Add(m.glu(g.linear("ffn_gate_shexp", n, m.shared), up, h))
+		g.combine(m, m.sharedCapped, g.linear("ffn_gate_shexp", n, m.shared), up, h)
 	}
 	y := g.linear("ffn_down_shexp", h, g.embd)
 	if m.sharedGate {

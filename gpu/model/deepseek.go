@@ -10,6 +10,20 @@ func deepseek(g *graph) error {
 	})
 }
 
+// deepseek2OCR is the text model of DeepSeek-OCR: as deepseek with rotation of halves
+// over whole heads and the gating function of the file.
+func deepseek2OCR(g *graph) error {
+	if g.ropeBase != 10000 {
+		g.fail("key %q: %v, only 10000 is possible", g.key("rope.freq_base"), g.ropeBase)
+	}
+	a := attention{neox: true, table: g.rope(ropeSpec{dim: g.keyLen, unstretched: true})}
+	return experts(g, a, func() moe {
+		m := g.listed(ops.RouteSoftmax)
+		m.shared = g.expertFF[g.il] * g.sharedCount
+		return m
+	})
+}
+
 // dots1 is dots.llm1: as deepseek with Q/K norms and a gating function that the file
 // must name.
 func dots1(g *graph) error {

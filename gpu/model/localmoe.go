@@ -76,6 +76,50 @@ func mimo2(g *graph) error {
 	return nil
 }
 
+// step35 is Step 3.5: local and global layers by the file's pattern, of which the global
+// ones rotate half as many columns, a gate for each head on its output, experts beside a
+// shared one where a layer has a router, limits behind the activation.
+func step35(g *graph) error {
+	g.needWindow()
+	if g.pattern == nil {
+		g.fail("key %q is missing", g.key("attention.sliding_window_pattern"))
+	}
+	if g.ropeDim%4 != 0 {
+		g.fail("key %q: half of %d is odd", g.key("rope.dimension_count"), g.ropeDim)
+	}
+	far := attention{neox: true, table: g.rope(ropeSpec{dim: g.ropeDim / 2, factors: true}), gate: "attn_gate"}
+	near := g.sliding(far, g.rope(ropeSpec{dim: g.ropeDimSWA, base: g.localBase(10000), unscaled: true}))
+	attn := g.alternating(g.local, 0, near, far)
+	capped, sharedCapped := g.caps("swiglu_clamp_exp"), g.caps("swiglu_clamp_shexp")
+	g.head(g.decode(g.embed(1), attn, func(n ops.View) ops.View {
+		m := g.listed(ops.RouteSigmoid)
+		m.capped, m.sharedCapped, m.shared = capped[g.il], sharedCapped[g.il], g.sharedFF
+		if g.has("ffn_gate_inp.weight") || m.sharedCapped == 0 {
+			return g.routed(m, n)
+		}
+		h := g.Buffer("ffn_glu", g.width())
+		g.combine(m, m.sharedCapped, g.linear("ffn_gate", n, g.width()), g.linear("ffn_up", n, g.width()), h)
+		return g.linear("ffn_down", h, g.embd)
+	}))
+	return nil
+}
+
+// caps reads limits that hold behind SiLU. A limit closer to 0 than SiLU's least value
+// is refused: it would have to hold above only.
+func (g *graph) caps(name string) []float32 {
+	const least = 0.2785
+	if _, list := g.src.Floats(g.key(name)); !list && !g.keys.has(name) {
+		return make([]float32, g.blocks)
+	}
+	out := g.limits(name)
+	for il, v := range out {
+		if v != 0 && v < least {
+			g.fail("key %q: a limit of %v in layer %d is not possible, the least is %v", g.key(name), v, il, least)
+		}
+	}
+	return out
+}
+
 // cohere2MoE is Cohere's Command with experts: one norm for both branches, which is
 // RMSNorm where the file gives its epsilon; one global layer to three local ones,
 // rotation on these and on the leading dense layers; the experts and the shared expert

@@ -45,6 +45,7 @@ var families = map[string]builder{
 	"deci":           deci,
 	"deepseek":       deepseek,
 	"deepseek2":      deepseek2,
+	"deepseek2-ocr":  deepseek2OCR,
 	"dots1":          dots1,
 	"ernie4_5":       ernie45,
 	"ernie4_5-moe":   ernie45MoE,
@@ -134,6 +135,7 @@ var families = map[string]builder{
 	"stablelm":       stablelm,
 	"starcoder":      gpt2.build,
 	"starcoder2":     starcoder2.build,
+	"step35":         step35,
 	"talkie":         talkie,
 	"xverse":         internlm2.build,
 }
