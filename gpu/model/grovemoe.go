@@ -13,6 +13,9 @@ func groveMoE(g *graph) error {
 		g.fail("key %q: %d experts in groups of %d", g.key("experts_per_group"), g.experts, share)
 		return nil
 	}
+	if g.groups > 1 { // the shared experts are chosen without
+		g.fail("key %q: %d groups are not possible here", g.key("expert_group_count"), g.groups)
+	}
 	if width == 0 {
 		width = g.keyLen
 	}

@@ -105,3 +105,36 @@ func TestRouterRefusals(t *testing.T) {
 		})
 	}
 }
+
+// What the reference leaves undefined is refused by name, and only that.
+func TestUndefinedKeysAreRefused(t *testing.T) {
+	for _, tt := range []struct {
+		set            *archtest.Set
+		model, key     string
+		value, allowed any
+	}{
+		{archtest.Golden(t), "grovemoe-moe", "expert_group_count", uint64(2), uint64(1)},
+		{archtest.Variants(t), "step35-moe-capped", "swiglu_clamp_exp", []float32{0, 0.1, 0}, []float32{0, 0.3, 0}},
+		{archtest.Variants(t), "deepseek2-ocr-moe", "rope.freq_base", 5000.0, 10000.0},
+		{archtest.Variants(t), "nanbeige-dense-loops", "nextn_predict_layers", uint64(2), uint64(1)},
+	} {
+		t.Run(tt.model+"/"+tt.key, func(t *testing.T) {
+			f, err := gguf.Open(tt.set.Path(t, tt.model))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			key := tt.set.Find(t, tt.model).Arch + "." + tt.key
+			src := Source(patch{f, key, tt.value})
+			if tt.key == "expert_group_count" {
+				src = patch{src, "grovemoe.expert_group_used_count", uint64(1)}
+			}
+			if _, err := New(src, Options{}); err == nil || !strings.Contains(err.Error(), key) {
+				t.Errorf("error %v, want one that names %q", err, key)
+			}
+			if _, err := New(patch{f, key, tt.allowed}, Options{}); err != nil {
+				t.Errorf("%v is refused: %v", tt.allowed, err)
+			}
+		})
+	}
+}
