@@ -242,7 +242,7 @@ func (c *compiler) attention(v *ops.Attention) C.gl_op {
 	k := c.r.plan.Caches[v.Cache]
 	o := C.gl_op{kind: C.GL_OP_ATTENTION, by: C.GL_BY_TASK}
 	o.i = [8]C.int32_t{C.int32_t(k.KVHeads), C.int32_t(k.KeyDim), C.int32_t(k.ValueDim), C.int32_t(c.r.paging.Of[v.Cache]),
-		C.int32_t(v.Heads), C.int32_t(v.Window), C.int32_t(c.r.chunksAtMost(v)), C.int32_t(partialFloats(k.ValueDim))}
+		C.int32_t(v.Heads), C.int32_t(v.Window), C.int32_t(v.Chunks(c.r.opts.Context)), C.int32_t(ops.PartialFloats(k.ValueDim, c.r.opts.Numerics))}
 	o.f[0], o.f[1] = C.float(v.Scale), C.float(v.Softcap)
 	if v.Softcap > 0 {
 		o.f[2] = C.float(1 / v.Softcap)

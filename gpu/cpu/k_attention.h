@@ -9,7 +9,9 @@
 //     added column block by column block with the sums in registers;
 //  3. one row's chunks are tasks of their own when there are few rows (decode): the
 //     contract's partial results make that free of rounding.
-// Fast mode differs from exact mode only by fused multiply-add.
+// Exact mode passes over the chunks twice, for a probability must be rounded when all
+// scores are known. Fast mode rounds it within its chunk, which takes one pass and no
+// place for exponentials, and fuses multiply-add. k_attend.h divides the work.
 #include "cpu.h"
 #include "numerics.h"
 
@@ -169,21 +171,28 @@ UNROLL
 // a_round rounds queries and probabilities as a cache of halves rounds what they meet.
 INLINE v8f a_round(const int half, v8f v) { return half ? vroundhalf(v) : v; }
 
-// a_task is one chunk of positions [lo, hi) for nq heads of one row.
+// The passes over a chunk: all at once in fast mode, scores and then values in exact mode.
+enum { A_ONCE, A_SCORES, A_VALUES };
+
+// a_task is one chunk of positions [lo, hi) for nq heads of one row. A head's part of it
+// holds value sums or, between the passes, exponentials; at tail the largest score and
+// the sum of the exponentials. A head's parts follow each other, ps floats apart.
 typedef struct {
     const gl_op *op;
     const float *q;      // first head's query
     const float *slopes; // of the first head, or NULL
     int nq, lo, hi, pos;
     a_kv k, v;
-    float *part; // per head: value sums, then maximum and sum; stride ps
-    int64_t ps;
-    float *scores; // [4][GL_CHUNK]
+    float *part; // of the first head; the next head's is hs floats on
+    int64_t hs, ps, tail;
+    float *scores;          // [4][GL_CHUNK]
+    float max[4], recip[4]; // for A_VALUES: of all chunks of each head
 } a_task;
 
-// a_softmax turns the dot products of one head into the probabilities within the chunk
-// and gives the maximum and the sum of the exponentials. The sum's lanes are anchored at the chunk's start: lead zeros stand before lo.
-INLINE void a_softmax(const int half, const a_task *t, int a, float *s, float *part, int width) {
+// a_softmax turns the dot products of one head into exponentials relative to the chunk's
+// maximum and gives both. The sum's lanes are anchored at the chunk's start: lead zeros
+// stand before lo.
+INLINE void a_softmax(const a_task *t, int a, float *s, float *tail) {
     const int n = t->hi - t->lo, lead = t->lo % 16;
     const float scale = t->op->f[0], cap = t->op->f[1];
     float m = -__builtin_inff();
@@ -200,141 +209,49 @@ INLINE void a_softmax(const int half, const a_task *t, int a, float *s, float *p
     for (int j = 0; j < n; j += 8) vputn(s + j, nexp(vgetn(s + j, n - j) - vset(m)), n - j);
     float lanes[GL_CHUNK + 32] = {0};
     memcpy(lanes + lead, s, (size_t)n * 4);
-    part[width] = m;
-    part[width + 1] = nsum(lanes, lead + n);
-    const v8f r = vset(recip1(part[width + 1]));
-    for (int j = 0; j < n; j += 8) vputn(s + j, a_round(half, vgetn(s + j, n - j) * r), n - j);
+    tail[0] = m;
+    tail[1] = nsum(lanes, lead + n);
 }
 
-INLINE void a_chunk(const int type, const int exact, const int nq, const a_task *t) {
-    const int from = t->lo % GL_CHUNK, to = from + t->hi - t->lo, kd = t->op->i[1], vd = t->op->i[2];
-    a_scores(type, exact, nq, 4 / nq, t->q, kd, &t->k, from, to, t->scores);
+// a_weigh makes probabilities of n exponentials.
+INLINE void a_weigh(const int half, const float *e, float weight, int n, float *p) {
+    for (int j = 0; j < n; j += 8) vputn(p + j, a_round(half, vgetn(e + j, n - j) * vset(weight)), n - j);
+}
+
+INLINE void a_chunk(const int type, const int pass, const int nq, const a_task *t) {
+    const int n = t->hi - t->lo, from = t->lo % GL_CHUNK, kd = t->op->i[1], vd = t->op->i[2];
+    const int exact = pass != A_ONCE, half = type == GL_KV_F16;
+    if (pass != A_VALUES) a_scores(type, exact, nq, 4 / nq, t->q, kd, &t->k, from, from + n, t->scores);
 UNROLL
-    for (int a = 0; a < nq; a++) a_softmax(type == GL_KV_F16, t, a, t->scores + a * GL_CHUNK, t->part + a * t->ps, vd);
+    for (int a = 0; a < nq; a++) {
+        float *s = t->scores + a * GL_CHUNK, *part = t->part + a * t->hs, *tail = part + t->tail;
+        if (pass != A_VALUES) a_softmax(t, a, s, tail);
+        if (pass == A_SCORES) memcpy(part, s, (size_t)n * 4);
+        if (pass == A_ONCE) a_weigh(half, s, recip1(tail[1]), n, s);
+        if (pass == A_VALUES) a_weigh(half, part, exp1(tail[0] - t->max[a]) * t->recip[a], n, s);
+    }
+    if (pass == A_SCORES) return;
     int d = 0;
-    for (; d + 64 / nq <= vd; d += 64 / nq) a_values(type, exact, nq, 8 / nq, t->scores, &t->v, from, to, d, t->part, t->ps);
-    for (; d + 8 <= vd; d += 8) a_values(type, exact, nq, 1, t->scores, &t->v, from, to, d, t->part, t->ps);
-    if (d < vd) a_value_rest(type, exact, nq, t->scores, &t->v, from, to, d, t->part, t->ps);
+    for (; d + 64 / nq <= vd; d += 64 / nq) a_values(type, exact, nq, 8 / nq, t->scores, &t->v, from, from + n, d, t->part, t->hs);
+    for (; d + 8 <= vd; d += 8) a_values(type, exact, nq, 1, t->scores, &t->v, from, from + n, d, t->part, t->hs);
+    if (d < vd) a_value_rest(type, exact, nq, t->scores, &t->v, from, from + n, d, t->part, t->hs);
 }
 
-#define A_CHUNK(type, exact)                                                                                           \
-    static void a_chunk_##type##exact(const a_task *t) {                                                               \
-        if (t->nq == 4) a_chunk(type, exact, 4, t);                                                                    \
-        else if (t->nq == 2) a_chunk(type, exact, 2, t);                                                               \
-        else a_chunk(type, exact, 1, t);                                                                               \
+#define A_CHUNK(type, pass)                                                                                            \
+    static void a_chunk_##type##pass(const a_task *t) {                                                                \
+        if (t->nq == 4) a_chunk(type, pass, 4, t);                                                                     \
+        else if (t->nq == 2) a_chunk(type, pass, 2, t);                                                                \
+        else a_chunk(type, pass, 1, t);                                                                                \
     }
 A_CHUNK(0, 0)
 A_CHUNK(0, 1)
+A_CHUNK(0, 2)
 A_CHUNK(1, 0)
 A_CHUNK(1, 1)
+A_CHUNK(1, 2)
 A_CHUNK(2, 0)
 A_CHUNK(2, 1)
-static void (*const A_CHUNKS[3][2])(const a_task *t) = {{a_chunk_00, a_chunk_01}, {a_chunk_10, a_chunk_11}, {a_chunk_20, a_chunk_21}};
-
-// a_combine joins the chunks of one head: parts are ps·stride floats apart.
-static void a_combine(const float *sink, int width, const float *part, int64_t step, int chunks, float *out) {
-    float m = sink ? *sink : -__builtin_inff(), sum = 0;
-    for (int c = 0; c < chunks; c++) m = part[c * step + width] > m ? part[c * step + width] : m;
-    memset(out, 0, (size_t)width * 4);
-    for (int c = 0; c < chunks; c++) {
-        const float *a = part + c * step;
-        float w = exp1(a[width] - m);
-        w = a[width + 1] * w;
-        sum = sum + w;
-        for (int d = 0; d < width; d += 8)
-            vputn(out + d, vgetn(out + d, width - d) + vgetn(a + d, width - d) * vset(w), width - d);
-    }
-    if (sink && *sink != -__builtin_inff()) sum = sum + exp1(*sink - m);
-    v8f r = vset(recip1(sum));
-    for (int d = 0; d < width; d += 8) vputn(out + d, vgetn(out + d, width - d) * r, width - d);
-}
-
-// a_oldest is the first position that a row at position pos sees. f[3] is the width of
-// the chunks that windows are, 0 for windows that slide.
-INLINE int a_oldest(const gl_op *op, int pos) {
-    const int window = op->i[5];
-    if (op->f[3] > 0) return pos - pos % window;
-    return window > 0 && pos >= window ? pos - window + 1 : 0;
-}
-
-// a_rounded copies n columns of queries as they meet the keys: rounded to half where
-// those are.
-static void a_rounded(const int half, const float *q, int n, float *out) {
-    for (int i = 0; i < n; i += 8) vputn(out + i, a_round(half, vgetn(q + i, n - i)), n - i);
-}
-
-// a_groups cuts n heads into groups of most (4, 2 or 1) with smaller ones at the end;
-// group g starts at *h and has *nq heads. It returns the number of groups.
-INLINE int a_groups(int n, int most, int g, int *h, int *nq) {
-    int count = 0, at = 0;
-    for (int size = most; size >= 1; size /= 2)
-        while (n - at >= size) {
-            if (count == g) *h = at, *nq = size;
-            at += size;
-            count++;
-        }
-    return count;
-}
-
-// op_attention: i = {KV heads, key width, value width, group, heads, window, chunks at
-// most, floats per partial}, f = {scale, softcap, 1/softcap, width of chunks}, vec = {sinks, slopes}.
-static void op_attention(const gl_prog *p, const gl_op *op, int tid) {
-    const int kvh = op->i[0], kd = op->i[1], vd = op->i[2], heads = op->i[4];
-    const int most = op->i[6], share = heads / kvh, n = gl_count(p, op->in[0].set);
-    const int64_t ps = op->i[7];
-    void (*chunk)(const a_task *) = A_CHUNKS[p->kv_type][p->exact];
-    int h = 0, nq = 0, gmax = 4, groups = a_groups(share, gmax, -1, &h, &nq), deep = 1;
-    const int split = n * kvh * groups < 4 * p->threads;
-    if (split) {
-        for (int r = 0; r < n; r++) {
-            int pos = p->pos[gl_batch_row(p, &op->in[0], r)];
-            int c = pos / GL_CHUNK - a_oldest(op, pos) / GL_CHUNK + 1;
-            deep = c > deep ? c : deep;
-        }
-        while (gmax > 1 && n * kvh * groups * deep < p->threads) {
-            gmax /= 2;
-            groups = a_groups(share, gmax, -1, &h, &nq);
-        }
-    }
-    int32_t *counter = p->counters + 16 * (op - p->ops);
-    const int64_t tasks = (int64_t)n * kvh * groups * (split ? deep : 1);
-    for (;;) {
-        int64_t i = __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
-        if (i >= tasks) break;
-        int c0 = split ? (int)(i % deep) : 0;
-        if (split) i /= deep;
-        a_groups(share, gmax, (int)(i % groups), &h, &nq);
-        int kv = (int)(i / groups % kvh), r = (int)(i / groups / kvh), head = kv * share + h;
-        int row = gl_batch_row(p, &op->in[0], r), pos = p->pos[row];
-        int lo = a_oldest(op, pos);
-        int first = lo / GL_CHUNK, chunks = pos / GL_CHUNK - first + 1;
-        if (c0 >= chunks) continue;
-        const int32_t *table = gl_table(p, op->i[3], p->slot[row]);
-        float *scores = p->scratch[tid], *q = scores + 4 * GL_CHUNK, *local = q + 4 * kd;
-        float *parts = split ? p->partial + ((int64_t)r * heads + head) * most * ps : local; // [head][chunk]
-        a_rounded(p->kv_type == GL_KV_F16, gl_row(p, &op->in[0], r) + (int64_t)head * kd, nq * kd, q);
-        a_task t = {op, q, op->vec[1] ? op->vec[1] + head : NULL, nq, 0, 0, pos,
-                    {{0}, gl_kv_bytes(p->kv_type, kd), kd}, {{0}, gl_kv_bytes(p->kv_type, vd), vd}, NULL, most * ps, scores};
-        for (int c = c0; c < (split ? c0 + 1 : chunks); c++) {
-            t.lo = (first + c) * GL_CHUNK > lo ? (first + c) * GL_CHUNK : lo;
-            t.hi = (first + c + 1) * GL_CHUNK < pos + 1 ? (first + c + 1) * GL_CHUNK : pos + 1;
-            a_pages(table, op->mem[0], kvh, kv, t.lo, t.hi, &t.k);
-            a_pages(table, op->mem[1], kvh, kv, t.lo, t.hi, &t.v);
-            t.part = parts + c * ps;
-            chunk(&t);
-        }
-        if (!split)
-UNROLL
-            for (int a = 0; a < nq; a++)
-                a_combine(op->vec[0] ? op->vec[0] + head + a : NULL, vd, local + a * most * ps, ps, chunks,
-                          gl_row(p, &op->out[0], r) + (int64_t)(head + a) * vd);
-    }
-    if (!split) return;
-    gl_barrier(p);
-    for (int i = tid; i < n * heads; i += p->threads) {
-        int r = i / heads, head = i % heads, pos = p->pos[gl_batch_row(p, &op->in[0], r)];
-        int lo = a_oldest(op, pos);
-        a_combine(op->vec[0] ? op->vec[0] + head : NULL, vd, p->partial + (int64_t)i * most * ps, ps, pos / GL_CHUNK - lo / GL_CHUNK + 1,
-                  gl_row(p, &op->out[0], r) + (int64_t)head * vd);
-    }
-}
+A_CHUNK(2, 2)
+// A_CHUNKS is by type of cache and pass.
+static void (*const A_CHUNKS[3][3])(const a_task *t) = {
+    {a_chunk_00, a_chunk_01, a_chunk_02}, {a_chunk_10, a_chunk_11, a_chunk_12}, {a_chunk_20, a_chunk_21, a_chunk_22}};

@@ -128,19 +128,6 @@ func (r *Runtime) needAngles(pos int) {
 	}
 }
 
-// chunksAtMost is how many chunks of positions a row can attend to.
-func (r *Runtime) chunksAtMost(o *ops.Attention) int {
-	n := (r.opts.Context + ops.KVChunk - 1) / ops.KVChunk
-	if o.Window > 0 {
-		n = min(n, (o.Window-1)/ops.KVChunk+2)
-	}
-	return n
-}
-
-// partialFloats is the size of one partial result of attention: the sums of the
-// value's columns, the maximum, the denominator; whole vectors.
-func partialFloats(valueDim int) int { return (valueDim + 2 + 7) &^ 7 }
-
 // expertScratch is what op_expertmatmul needs of a thread: a widened tile, rows of
 // input and output, and the experts that each row chose.
 func (r *Runtime) expertScratch(o *ops.ExpertMatMul) int {
@@ -166,9 +153,9 @@ func (r *Runtime) newScratch() error {
 			thread = max(thread, 4*o.In.Width)
 		case *ops.Attention:
 			k := r.plan.Caches[o.Cache]
-			part := r.chunksAtMost(o) * partialFloats(k.ValueDim)
-			thread = max(thread, 4*ops.KVChunk+4*k.KeyDim+4*part)
-			partial = max(partial, 16*r.opts.Threads*part)
+			part := o.Chunks(r.opts.Context) * ops.PartialFloats(k.ValueDim, r.opts.Numerics)
+			thread = max(thread, 4*ops.KVChunk+4*k.KeyDim+ops.RowHeads*part)
+			partial = max(partial, ops.SplitHeads*r.opts.Threads*part)
 		}
 	}
 	var err error

@@ -11,6 +11,7 @@
 #include "k_exact.h"
 #include "k_elementwise.h"
 #include "k_attention.h"
+#include "k_attend.h"
 #include "k_heads.h"
 #include "k_moe.h"
 #include "k_recurrent.h"

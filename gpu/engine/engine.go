@@ -199,7 +199,8 @@ func NewForecast(p *ops.Plan, o ops.Options) Forecast {
 	return Forecast{
 		Weights: p.WeightBytes(),
 		KV:      p.KVBytes(o),
-		Scratch: 4 * (int64(l.RowWidth)*int64(o.MaxRows) + int64(l.OutWidth)*maxOuts + int64(p.LowRankWidth())*int64(o.MaxRows)),
+		Scratch: 4*(int64(l.RowWidth)*int64(o.MaxRows)+int64(l.OutWidth)*maxOuts+int64(p.LowRankWidth())*int64(o.MaxRows)) +
+			p.PartialBytes(o),
 	}
 }
 

@@ -192,13 +192,14 @@ func (a attentionShape) attend(head, pos int, q []float64, keys, values [][]floa
 	for i, s := range scores {
 		p := math.Exp(s) / total
 		for d := range a.valueDim {
-			v := p * values[from+i][kvHead*a.valueDim+d]
+			x := values[from+i][kvHead*a.valueDim+d]
+			v := p * x
 			e.want[head*a.valueDim+d] += v
 			e.mag[head*a.valueDim+d] += math.Abs(v) * steepness
 			if kv == ops.KVF16 {
 				// Probabilities are halves, rounded one by one from float32.
 				e.fastMag[head*a.valueDim+d] += math.Abs(v) * steepness
-				e.mag[head*a.valueDim+d] += math.Abs(v) * half / attentionTolerance(a.keyDim).exact
+				e.mag[head*a.valueDim+d] += math.Max(p, smallestHalf) * math.Abs(x) * half / attentionTolerance(a.keyDim).exact
 			}
 		}
 	}

@@ -87,16 +87,17 @@ type headAttention struct {
 	keyDim, valueDim     int
 }
 
-// chunk is the partial result of one chunk of positions: the largest score, the sum of
-// the exponentials relative to it, and the values averaged by the probabilities within
-// the chunk.
+// chunk is what one chunk of positions knows before the others: the positions [from,
+// to), the largest score, the exponentials of the scores relative to it and their sum.
 type chunk struct {
+	from, to int
 	max, sum float32
-	acc      []float32 // [valueDim]
+	exps     []float32
 }
 
-// attend computes one head of one row at position pos: chunks of ops.KVChunk
-// positions anchored at position 0, then their combination.
+// attend computes one head of one row at position pos: the exponentials by chunks of
+// ops.KVChunk positions anchored at position 0, what is common to all of them, then the
+// values by chunks.
 func (h *headAttention) attend(q, out []float32, pos int) {
 	var chunks []chunk
 	m := h.sink
@@ -108,51 +109,52 @@ func (h *headAttention) attend(q, out []float32, pos int) {
 		from = to
 	}
 	sum := float32(0)
-	clear(out)
 	for _, c := range chunks {
-		w := float32(c.sum * ops.Exp(c.max-m))
-		sum += w
-		for d := range out {
-			out[d] += float32(c.acc[d] * w)
-		}
+		sum += float32(c.sum * ops.Exp(c.max-m))
 	}
 	if !math.IsInf(float64(h.sink), -1) {
 		sum += ops.Exp(h.sink - m)
 	}
 	r := ops.Recip(sum)
-	for d := range out {
-		out[d] *= r
+	clear(out)
+	for _, c := range chunks {
+		h.average(c, float32(ops.Exp(c.max-m)*r), out)
 	}
 }
 
-// chunk attends to the positions [from, to) of one chunk.
+// chunk takes the scores of the positions [from, to) of one chunk.
 func (h *headAttention) chunk(q []float32, from, to, pos int) chunk {
-	scores := make([]float32, to-from)
-	c := chunk{max: float32(math.Inf(-1)), acc: make([]float32, h.valueDim)}
-	for j := from; j < to; j++ {
-		s := h.score(q, j, pos)
-		scores[j-from] = s
-		c.max = max(c.max, s)
+	c := chunk{from: from, to: to, max: float32(math.Inf(-1)), exps: make([]float32, to-from)}
+	for j := range c.exps {
+		c.exps[j] = h.score(q, from+j, pos)
+		c.max = max(c.max, c.exps[j])
 	}
 	var lanes [ops.Lanes]float32
-	for j := from; j < to; j++ {
-		e := ops.Exp(scores[j-from] - c.max)
-		lanes[j%ops.Lanes] += e
-		scores[j-from] = e
+	for j, s := range c.exps {
+		c.exps[j] = ops.Exp(s - c.max)
+		lanes[(from+j)%ops.Lanes] += c.exps[j]
 	}
 	c.sum = ops.FoldLanes(&lanes)
-	r := ops.Recip(c.sum)
-	for j := range scores {
-		scores[j] *= r
+	return c
+}
+
+// average adds the values of one chunk to out, weighed by their probabilities, which are
+// the chunk's exponentials times its weight.
+func (h *headAttention) average(c chunk, weight float32, out []float32) {
+	for j := range c.exps {
+		c.exps[j] *= weight
 	}
-	h.round(scores)
-	for j := from; j < to; j++ {
-		v := h.values[(j-h.first)*h.valueWidth+h.kvHead*h.valueDim:]
-		for d := range c.acc {
-			c.acc[d] += float32(scores[j-from] * v[d])
+	h.round(c.exps)
+	acc := make([]float32, len(out))
+	for j, p := range c.exps {
+		v := h.values[(c.from+j-h.first)*h.valueWidth+h.kvHead*h.valueDim:]
+		for d := range acc {
+			acc[d] += float32(p * v[d])
 		}
 	}
-	return c
+	for d := range out {
+		out[d] += acc[d]
+	}
 }
 
 // round rounds queries and probabilities as the cache rounds what they meet there.
