@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"ganglion/appliance/draft"
 	"ganglion/gpu/engine"
-	"ganglion/gpu/ops"
 	"ganglion/plugins/sampling"
 )
 
@@ -61,24 +61,13 @@ func (q *sequence) appendRows(rows []engine.Row, take int) []engine.Row {
 		return rows
 	}
 	last := &rows[len(rows)-1]
-	last.Want, last.Read = true, want(q.chain.Needs())
+	last.Want, last.Read = true, draft.Want(q.chain.Needs())
 	for i, id := range q.ahead.run {
-		rows = append(rows, engine.Row{Slot: q.slot, Token: id, Want: true, Read: want(q.chain.NeedsAfter(i + 1))})
+		rows = append(rows, engine.Row{Slot: q.slot, Token: id, Want: true, Read: draft.Want(q.chain.NeedsAfter(i + 1))})
 	}
 	q.fed += len(q.ahead.run)
 	q.heads = 1 + len(q.ahead.run)
 	return rows
-}
-
-// want says to the engine what a chain needs.
-func want(n sampling.Needs) ops.Want {
-	switch n.View {
-	case sampling.Best:
-		return ops.Want{Kind: ops.WantBest}
-	case sampling.Top:
-		return ops.Want{Kind: ops.WantTop, K: n.K}
-	}
-	return ops.Want{Kind: ops.WantRow}
 }
 
 // read chooses a token from each of the sequence's heads in turn, as long as it is

@@ -162,7 +162,7 @@ func (m *Model) form(asks []Ask, sequences int, step *Price) int {
 		} else {
 			r.base, r.fed = len(text), len(text)
 		}
-		m.rows = append(m.rows, engine.Row{Slot: r.slot, Token: id, Want: true, Read: want(r.chain.Needs())})
+		m.rows = append(m.rows, engine.Row{Slot: r.slot, Token: id, Want: true, Read: Want(r.chain.Needs())})
 		m.asking = append(m.asking, r)
 	}
 	return len(m.rows)

@@ -159,8 +159,9 @@ func (m *Model) take(r *Reader, h *engine.Head) {
 // tenth sorts guesses by the smaller model's own probability.
 func tenth(p float64) int { return min(max(int(p*modelKinds), 0), modelKinds-1) }
 
-// want says to the engine what a chain needs.
-func want(n sampling.Needs) ops.Want {
+// Want says to the engine what a chain needs to be read back, of the target's rows and
+// of the smaller model's alike.
+func Want(n sampling.Needs) ops.Want {
 	switch n.View {
 	case sampling.Best:
 		return ops.Want{Kind: ops.WantBest}

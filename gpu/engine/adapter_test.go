@@ -349,16 +349,5 @@ func TestDecodeWithAdaptersAllocatesNothing(t *testing.T) {
 	if err := e.SetAdapters(slot, []engine.AdapterScale{{Scale: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	rows := []engine.Row{{Slot: slot, Token: 1, Want: true}}
-	step := func() {
-		heads, err := e.Run(rows)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows[0].Token = heads[0].Best
-	}
-	step() // compiles the program
-	if n := testing.AllocsPerRun(100, step); n != 0 {
-		t.Errorf("%v allocations per token", n)
-	}
+	allocatesNothing(t, e, slot, ops.Want{Kind: ops.WantBest})
 }

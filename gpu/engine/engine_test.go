@@ -135,17 +135,23 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 	for _, read := range []ops.Want{{Kind: ops.WantBest}, {Kind: ops.WantTop, K: 40}, {Kind: ops.WantRow}} {
 		e := open(t, "cpu", engine.Config{Path: tiny, Threads: 2, Context: 256, Slots: 1})
 		slot, _, _ := e.Acquire([]int32{1, 2}, 0)
-		rows := []engine.Row{{Slot: slot, Token: 1, Want: true, Read: read}}
-		step := func() {
-			heads, err := e.Run(rows)
-			if err != nil {
-				t.Fatal(err)
-			}
-			rows[0].Token = heads[0].Best
+		allocatesNothing(t, e, slot, read)
+	}
+}
+
+// allocatesNothing decodes greedily in a slot and counts allocations.
+func allocatesNothing(t *testing.T, e *engine.Engine, slot int, read ops.Want) {
+	t.Helper()
+	rows := []engine.Row{{Slot: slot, Token: 1, Want: true, Read: read}}
+	step := func() {
+		heads, err := e.Run(rows)
+		if err != nil {
+			t.Fatal(err)
 		}
-		step() // compiles the program
-		if n := testing.AllocsPerRun(100, step); n != 0 {
-			t.Errorf("%v allocations per token with %+v", n, read)
-		}
+		rows[0].Token = heads[0].Best
+	}
+	step() // compiles the program
+	if n := testing.AllocsPerRun(100, step); n != 0 {
+		t.Errorf("%v allocations per token with %+v", n, read)
 	}
 }

@@ -61,45 +61,22 @@ func TestScratchStaysWithinTheForecast(t *testing.T) {
 	}
 }
 
-// badHeads is ref whose heads of one slot are in error from a position on.
-type badHeads struct {
-	ops.Backend
-	slot int32
-}
-
-type badRuntime struct {
-	ops.Runtime
-	b *badHeads
-}
-
-type badProgram struct {
-	ops.Program
-	b *badHeads
-}
-
-func (b *badHeads) Load(ctx context.Context, p *ops.Plan, o ops.Options, f func(done, total int64)) (ops.Runtime, error) {
-	r, err := b.Backend.Load(ctx, p, o, f)
-	return badRuntime{r, b}, err
-}
-
-func (r badRuntime) Compile(s ops.Shape) (ops.Program, error) {
-	p, err := r.Runtime.Compile(s)
-	return badProgram{p, r.b}, err
-}
-
-func (p badProgram) Run(b *ops.Batch, r *ops.Result) error {
-	err := p.Program.Run(b, r)
-	for i := range r.Heads {
-		if row := b.Outs[i]; b.Slot[row] == p.b.slot && b.Pos[row] >= 2 {
-			r.Heads[i] = ops.Head{Err: errors.New("not finite")}
+// badHeads puts heads in error for one slot from position 2 on.
+func badHeads(slot int32) *hooked {
+	return &hooked{Backend: ref.New(), run: func(p ops.Program, b *ops.Batch, r *ops.Result) error {
+		err := p.Run(b, r)
+		for i := range r.Heads {
+			if row := b.Outs[i]; b.Slot[row] == slot && b.Pos[row] >= 2 {
+				r.Heads[i] = ops.Head{Err: errors.New("not finite")}
+			}
 		}
-	}
-	return err
+		return err
+	}}
 }
 
 // A row whose logits are not finite ends its own sequence and no other.
 func TestBadHeadSpoilsItsSequenceAlone(t *testing.T) {
-	b := &badHeads{ref.New(), 1}
+	b := badHeads(1)
 	e, err := engine.Open(context.Background(), engine.Config{Path: archtest.Golden(t).Path(t, "llama-dense"), Backend: b, Context: 64, Slots: 2})
 	if err != nil {
 		t.Fatal(err)

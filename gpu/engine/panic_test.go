@@ -9,42 +9,43 @@ import (
 	"ganglion/gpu/ops/ref"
 )
 
-// panicky is ref with programs that panic on demand.
-type panicky struct {
+// hooked is a backend whose programs run through a hook.
+type hooked struct {
 	ops.Backend
-	now bool
+	run func(p ops.Program, b *ops.Batch, r *ops.Result) error
 }
 
-type panickyRuntime struct {
+type hookedRuntime struct {
 	ops.Runtime
-	b *panicky
+	b *hooked
 }
 
-type panickyProgram struct {
+type hookedProgram struct {
 	ops.Program
-	b *panicky
+	b *hooked
 }
 
-func (b *panicky) Load(ctx context.Context, p *ops.Plan, o ops.Options, f func(done, total int64)) (ops.Runtime, error) {
+func (b *hooked) Load(ctx context.Context, p *ops.Plan, o ops.Options, f func(done, total int64)) (ops.Runtime, error) {
 	r, err := b.Backend.Load(ctx, p, o, f)
-	return panickyRuntime{r, b}, err
+	return hookedRuntime{r, b}, err
 }
 
-func (r panickyRuntime) Compile(s ops.Shape) (ops.Program, error) {
+func (r hookedRuntime) Compile(s ops.Shape) (ops.Program, error) {
 	p, err := r.Runtime.Compile(s)
-	return panickyProgram{p, r.b}, err
+	return hookedProgram{p, r.b}, err
 }
 
-func (p panickyProgram) Run(b *ops.Batch, r *ops.Result) error {
-	if p.b.now {
-		panic("a fault in a backend")
-	}
-	return p.Program.Run(b, r)
-}
+func (p hookedProgram) Run(b *ops.Batch, r *ops.Result) error { return p.b.run(p.Program, b, r) }
 
 // A panic in a backend leaves no token in the book whose cells were never computed.
 func TestPanicResetsTheSlots(t *testing.T) {
-	b := &panicky{Backend: ref.New()}
+	panics := false
+	b := &hooked{Backend: ref.New(), run: func(p ops.Program, b *ops.Batch, r *ops.Result) error {
+		if panics {
+			panic("a fault in a backend")
+		}
+		return p.Run(b, r)
+	}}
 	e, err := engine.Open(context.Background(), engine.Config{Path: tiny, Backend: b, Context: 64, Slots: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +53,7 @@ func TestPanicResetsTheSlots(t *testing.T) {
 	defer e.Close()
 	for _, fault := range []bool{true, false} {
 		slot, _, _ := e.Acquire([]int32{9, 9}, 0)
-		b.now = fault
+		panics = fault
 		func() {
 			defer func() {
 				if p := recover(); (p != nil) != fault {

@@ -146,9 +146,9 @@ func keyFaults(v gguf.Value) map[string]any {
 	return all
 }
 
-// Every key a family reads, with every fault: the file is refused by name, or the
-// plan runs.
-func TestKeyFaults(t *testing.T) {
+// eachArchitecture gives a test the smallest model of each architecture, what New
+// asks of it, so that no key is forgotten, and the plan of the sound file.
+func eachArchitecture(t *testing.T, test func(t *testing.T, f *gguf.File, asked *audit, base *ops.Plan)) {
 	models := smallest(t)
 	for i, arch := range Architectures() {
 		if i%faultStep != 0 {
@@ -160,25 +160,33 @@ func TestKeyFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			asked := newAudit(f) // sees what New asks for, so that no key is forgotten
+			asked := newAudit(f)
 			base, err := New(asked, Options{Context: 64})
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, key := range slices.Sorted(maps.Keys(asked.asked)) {
-				if strings.HasPrefix(key, "tokenizer.") {
-					continue
-				}
-				v, _ := f.Value(key)
-				table := keyFaults(v)
-				for _, name := range slices.Sorted(maps.Keys(table)) {
-					if wrong := outcome(patch{Source: f, key: key, value: table[name]}, name == "NaN" || name == "texts", base, "general.architecture", "unknown architecture"); wrong != "" {
-						t.Errorf("%s = %s: %s", key, name, wrong)
-					}
-				}
-			}
+			test(t, f, asked, base)
 		})
 	}
+}
+
+// Every key a family reads, with every fault: the file is refused by name, or the
+// plan runs.
+func TestKeyFaults(t *testing.T) {
+	eachArchitecture(t, func(t *testing.T, f *gguf.File, asked *audit, base *ops.Plan) {
+		for _, key := range slices.Sorted(maps.Keys(asked.asked)) {
+			if strings.HasPrefix(key, "tokenizer.") {
+				continue
+			}
+			v, _ := f.Value(key)
+			table := keyFaults(v)
+			for _, name := range slices.Sorted(maps.Keys(table)) {
+				if wrong := outcome(patch{Source: f, key: key, value: table[name]}, name == "NaN" || name == "texts", base, "general.architecture", "unknown architecture"); wrong != "" {
+					t.Errorf("%s = %s: %s", key, name, wrong)
+				}
+			}
+		}
+	})
 }
 
 // tensorFaults are the changes made to a tensor, by name.
@@ -222,31 +230,15 @@ var dispensable = map[string]bool{
 
 // Every tensor with every fault: refused by name, or optional.
 func TestTensorFaults(t *testing.T) {
-	models := smallest(t)
-	for i, arch := range Architectures() {
-		if i%faultStep != 0 {
-			continue
-		}
-		t.Run(arch, func(t *testing.T) {
-			f, err := gguf.Open(models[arch])
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			whole := newAudit(f)
-			base, err := New(whole, Options{Context: 64})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, tt := range f.Tensors() {
-				for _, name := range slices.Sorted(maps.Keys(tensorFaults)) {
-					if wrong := outcome(patchTensor(f, tt.Name, tensorFaults[name]), name == "missing" && whole.read[tt.Name] && needed(tt.Name), base); wrong != "" {
-						t.Errorf("%s %s: %s", tt.Name, name, wrong)
-					}
+	eachArchitecture(t, func(t *testing.T, f *gguf.File, whole *audit, base *ops.Plan) {
+		for _, tt := range f.Tensors() {
+			for _, name := range slices.Sorted(maps.Keys(tensorFaults)) {
+				if wrong := outcome(patchTensor(f, tt.Name, tensorFaults[name]), name == "missing" && whole.read[tt.Name] && needed(tt.Name), base); wrong != "" {
+					t.Errorf("%s %s: %s", tt.Name, name, wrong)
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 // The table's own guard: faults that are let through are found.
