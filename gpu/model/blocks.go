@@ -37,7 +37,15 @@ func preNorm(a attention, ff func(ops.View) ops.View) layer {
 // decode runs the layers of the decoder most families are; attn is asked once a
 // layer, with g.il set.
 func (g *graph) decode(x ops.View, attn func() attention, ff func(n ops.View) ops.View) ops.View {
-	return g.layers(x, func() layer { return preNorm(attn(), ff) })
+	return g.alike(x, preNorm(attention{}, ff), attn)
+}
+
+// alike runs layers that differ in their attention alone.
+func (g *graph) alike(x ops.View, l layer, attn func() attention) ops.View {
+	return g.layers(x, func() layer {
+		l.attn = attn()
+		return l
+	})
 }
 
 // layers runs the residual stream through all layers; of describes layer g.il.

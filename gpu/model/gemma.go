@@ -47,10 +47,7 @@ func gemmaLayers(g *graph, global, local attention, period int) error {
 	l := layer{attnNorm: "attn_norm", attnPost: "post_attention_norm", ffNorm: "ffn_norm", ffPost: "post_ffw_norm",
 		ff: func(n ops.View) ops.View { return g.feedForward(ops.GELU, n) }}
 	attn := g.alternating(g.local, period, local, global)
-	g.head(g.layers(x, func() layer {
-		l.attn = attn()
-		return l
-	}))
+	g.head(g.alike(x, l, attn))
 	return nil
 }
 

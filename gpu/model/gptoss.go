@@ -11,8 +11,6 @@ func gptOSS(g *graph) error {
 	ff := func(n ops.View) ops.View {
 		return g.mixture(moe{act: ops.SiLU, gating: ops.RouteRaw, limit: 7, alpha: 1.702, upOffset: 1}, n)
 	}
-	g.head(g.layers(g.embed(1), func() layer {
-		return layer{attn: attn(), ff: ff, attnNorm: "attn_norm", ffNorm: "post_attention_norm"}
-	}))
+	g.head(g.alike(g.embed(1), layer{ff: ff, attnNorm: "attn_norm", ffNorm: "post_attention_norm"}, attn))
 	return nil
 }

@@ -28,10 +28,7 @@ func (g *graph) siluFeedForward(n ops.View) ops.View { return g.feedForward(ops.
 
 func cohereLayers(g *graph, logitScale float64, attn func() attention, ff func(ops.View) ops.View) error {
 	l := layer{attnNorm: "attn_norm", parallel: true, ff: ff}
-	x := g.layers(g.embed(1), func() layer {
-		l.attn = attn()
-		return l
-	})
+	x := g.alike(g.embed(1), l, attn)
 	g.logits(logitScale, g.normNamed("output_norm", x))
 	return nil
 }

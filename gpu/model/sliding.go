@@ -44,10 +44,7 @@ func olmo2(g *graph) error {
 func postNormLayers(g *graph, attn func() attention) error {
 	l := layer{attnPost: "post_attention_norm", ffPost: "post_ffw_norm",
 		ff: func(n ops.View) ops.View { return g.feedForward(ops.SiLU, n) }}
-	g.head(g.layers(g.embed(1), func() layer {
-		l.attn = attn()
-		return l
-	}))
+	g.head(g.alike(g.embed(1), l, attn))
 	return nil
 }
 
@@ -61,10 +58,7 @@ func plamo3(g *graph) error {
 	l := preNorm(global, func(n ops.View) ops.View { return g.feedForward(ops.SiLU, n) })
 	sandwich(g, &l)
 	attn := g.alternating(g.local, period, local, global)
-	g.head(g.layers(g.embed(1), func() layer {
-		l.attn = attn()
-		return l
-	}))
+	g.head(g.alike(g.embed(1), l, attn))
 	return nil
 }
 
@@ -81,10 +75,7 @@ func museGlimmer(g *graph) error {
 	sandwich(g, &l)
 	l.postEps = 1e-8
 	attn := g.alternating(g.local, period, local, global)
-	x := g.layers(g.normed(bare, g.embed(1)), func() layer {
-		l.attn = attn()
-		return l
-	})
+	x := g.alike(g.normed(bare, g.embed(1)), l, attn)
 	g.logits(g.keys.need("logit_scale"), g.normNamed("output_norm", x))
 	return nil
 }
