@@ -1,10 +1,6 @@
 package appliance
 
-import (
-	"fmt"
-
-	"ganglion/appliance/draft"
-)
+import "ganglion/appliance/draft"
 
 // Speculation says where guesses of the next tokens come from. It never changes a
 // text: see package draft.
@@ -175,25 +171,17 @@ func (s *scheduler) quiet(q *sequence, err error) {
 }
 
 // mark prepares a slot for guesses that may have to be taken back.
-func (s *scheduler) mark(q *sequence) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("appliance: scheduler: mark a slot: panic: %v", p)
-		}
-	}()
-	return s.model.Mark(q.slot)
+func (s *scheduler) mark(q *sequence) error {
+	return guard("mark a slot", func() error { return s.model.Mark(q.slot) })
 }
 
 // takeBack takes the last rows of a sequence back, whose guesses did not come or whose
 // heads were not needed: the slot then holds what it would without guesses.
-func (s *scheduler) takeBack(q *sequence, rows int) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("appliance: scheduler: take guesses back: panic: %v", p)
-		}
-	}()
-	q.fed, err = s.model.Truncate(q.slot, q.fed-rows)
-	return err
+func (s *scheduler) takeBack(q *sequence, rows int) error {
+	return guard("take guesses back", func() (err error) {
+		q.fed, err = s.model.Truncate(q.slot, q.fed-rows)
+		return err
+	})
 }
 
 // forget gives back what a sequence guessed with.
