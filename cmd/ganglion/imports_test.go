@@ -21,6 +21,7 @@ gpu/gguf/gguftest: gpu/tensor
 gpu/gguf/synthetic: gpu/tensor
 gpu/archtest:
 gpu/tokenizer:
+gpu/device:
 gpu/ops: gpu/tensor
 gpu/ops/ref: gpu/ops gpu/tensor
 gpu/ops/opstest: gpu/ops gpu/ops/ref gpu/tensor
