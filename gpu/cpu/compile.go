@@ -11,7 +11,7 @@ import (
 	"ganglion/gpu/ops"
 )
 
-// compiler turns a plan into the operation list of program.c for one shape.
+// compiler turns a plan into the operation list of pool.c for one shape.
 //
 // Every buffer is a column range of one row-major arena (a row of the arena holds one
 // row of all buffers), so threads that take different rows never touch the same

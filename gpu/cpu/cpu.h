@@ -213,7 +213,7 @@ typedef struct {
     gl_op *ops;
     int32_t nops, embed_width;
     int32_t exact, kv_type; // GL_KV_*, as ops.KVType
-    int32_t slots, threads;
+    int32_t slots, threads; // threads: of the run
     int32_t slot_pages; // entries of one slot's page table
     float *arena[2];
     gl_qblk *quant;  // activations of the current quantised view: [rows][quant_stride]
@@ -268,9 +268,10 @@ void gl_unmap(void *p, int64_t bytes);
 
 struct gl_pool *gl_pool_new(int threads);
 void gl_pool_free(struct gl_pool *pool);
-// gl_run executes a program on the calling thread and the pool's.
-void gl_run(struct gl_pool *pool, const gl_kernels *k, gl_prog *p, const int32_t *tokens, const int32_t *pos,
-            const int32_t *slot, const int32_t *outs, const int32_t *pages, const float *embeds, int rows, int nouts);
+// gl_run executes a program on the calling thread and, with it, threads of the pool's. It
+// returns the longest time, in nanoseconds, that one of them was ready to run and did not.
+int64_t gl_run(struct gl_pool *pool, const gl_kernels *k, gl_prog *p, int threads, const int32_t *tokens, const int32_t *pos,
+               const int32_t *slot, const int32_t *outs, const int32_t *pages, const float *embeds, int rows, int nouts);
 void gl_barrier(const gl_prog *p); // for operations that divide themselves
 
 // Helpers of the kernels.

@@ -9,14 +9,15 @@
 //   - fast mode: a row's result depends on its own sequence alone, because every row
 //     passes the same instructions in the same order whatever stands beside it;
 //   - no Go allocation per batch once buffers have grown;
-//   - idle threads sleep: they spin for some 50 microseconds after a batch.
+//   - idle threads sleep: they spin for some 50 microseconds after a batch;
+//   - a thread whose processor another process wants is left out for a while (pace.go).
 //
 // # From plan to run
 //
 // compile.go turns a plan into a list of gl_op structs outside the Go heap: matrix
 // products of one input become one operation (q, k and v; gate and up with their
 // GLU), their input is rounded to 8 bits once, and each operation knows how it is
-// divided over threads and whether a barrier stands before it. program.c walks the
+// divided over threads and whether a barrier stands before it. pool.c walks the
 // list with all threads in one call from Go per batch. Activations lie in a row-major
 // arena whose rows are those of the batch, so threads that take different rows share
 // no memory.
@@ -87,7 +88,7 @@
 // # Instruction sets
 //
 // variant_*.c compile the same kernels for each instruction set from simd.h, and
-// program.c picks at start: AVX-512 with VNNI, AVX2, NEON with and without dot
+// pick.c picks at start: AVX-512 with VNNI, AVX2, NEON with and without dot
 // products, and plain compiler vectors (SSE2) for what is left. AVX-512 without VNNI
 // takes the AVX2 variant, for the fast kernels would gain nothing from it. The tests
 // run every variant that the machine has. Whole-number sums are the same in all of

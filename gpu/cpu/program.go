@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"fmt"
+	"time"
 	"unsafe"
 
 	"ganglion/gpu/ops"
@@ -151,8 +152,11 @@ func (p *Program) Run(b *ops.Batch, res *ops.Result) error {
 	r.needAngles(int(last))
 	p.c.arena[0], p.c.arena[1] = (*C.float)(r.rows.p), (*C.float)(r.outs.p)
 	p.c.quant = (*C.gl_qblk)(r.quant.p)
-	C.gl_run(r.pool, r.kernels, p.c, ints(b.Tokens), ints(b.Pos), ints(b.Slot), ints(b.Outs), ints(b.Pages),
-		(*C.float)(unsafe.SliceData(b.Embeds)), C.int(rows), C.int(outs))
+	start := time.Since(r.opened)
+	stolen := C.gl_run(r.pool, r.kernels, p.c, C.int(r.pace.next(start)), ints(b.Tokens), ints(b.Pos), ints(b.Slot), ints(b.Outs),
+		ints(b.Pages), (*C.float)(unsafe.SliceData(b.Embeds)), C.int(rows), C.int(outs))
+	end := time.Since(r.opened)
+	r.pace.ran(end, end-start, time.Duration(stolen))
 	p.readHeads(b, res)
 	return nil
 }

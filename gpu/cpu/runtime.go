@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"time"
 	"unsafe"
 
 	"ganglion/gpu/ops"
@@ -42,6 +43,8 @@ type Runtime struct {
 	mid     block // A·x of low-rank updates: [MaxRows][LowRankWidth]
 
 	programs map[*Program]struct{}
+	pace     pace
+	opened   time.Time // the zero of pace's clock
 	closed   bool
 }
 
@@ -62,6 +65,7 @@ func (r *Runtime) load(ctx context.Context, progress func(done, total int64)) er
 	}
 	r.vectors = make(map[*ops.Weight][]float32)
 	r.programs = make(map[*Program]struct{})
+	r.pace, r.opened = newPace(r.opts.Threads), time.Now()
 	for _, step := range []func() error{
 		func() error { return r.describe(uses) },
 		func() error { return r.pack(ctx, uses, progress) },
