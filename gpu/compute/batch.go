@@ -1,0 +1,190 @@
+package compute
+
+import (
+	"math"
+
+	"ganglion/gpu/ops"
+)
+
+// Words of the head of a batch buffer. Kernels read the number of rows that really run
+// from wordRows or wordOuts and leave early beyond it.
+const (
+	wordRows   = 0 // rows of the batch
+	wordOuts   = 1 // output rows of the batch
+	wordSeqs   = 2 // sequences of the batch
+	wordChunks = 3 // chunks of ops.KVChunk positions that the longest sequence has
+	headWords  = 16
+)
+
+// seqWords is the size of a sequence's entry: slot, first row, rows, first position
+// (0: its recurrent state starts at zero).
+const seqWords = 4
+
+// rowSections are the offsets, in words of the batch buffer, of what is known of the
+// rows of one row set. Output rows have their own copies, so that a kernel needs no
+// second look-up.
+type rowSections struct {
+	count   uint32 // the word that holds how many rows run: wordRows or wordOuts
+	tokens  uint32 // [rows] token, −1 for none
+	pos     uint32 // [rows] position in the sequence
+	seq     uint32 // [rows] number of the sequence in the batch: for pages and seqs
+	slot    uint32 // [rows] slot that holds the sequence
+	factors uint32 // [PosScale operations][rows] float: see factorsOf
+	scales  uint32 // [adapters][rows] float
+}
+
+// batchLayout says where the sections of a batch buffer lie: everything that changes
+// from run to run, for one shape and one bucket of KV length. All are words; signed
+// numbers by two's complement, floats by their bits.
+type batchLayout struct {
+	plan   *ops.Plan
+	paging *ops.Paging
+	shape  ops.Shape
+	seqCap int // sequences that a batch of the shape can have
+	pageN  int // entries of one sequence's page table in one group
+
+	row, out rowSections
+	outs     uint32 // [outs] row of each output
+	wants    uint32 // [outs] K of the best tokens wanted, 0 for none
+	seqs     uint32 // [seqCap][seqWords]
+	pages    uint32 // [groups][seqCap][pageN] page number
+	active   uint32 // [adapters] 1 when any row has a strength
+	words    int
+
+	posScales []*ops.PosScale
+	buf       []byte
+}
+
+// newBatchLayout places the sections for a program that can look back over chunks
+// chunks of positions.
+func newBatchLayout(p *ops.Plan, g *ops.Paging, s ops.Shape, chunks int) *batchLayout {
+	l := &batchLayout{plan: p, paging: g, shape: s, seqCap: min(s.Rows, g.Slots)}
+	l.pageN = min(g.PerSlot, chunks*ops.KVChunk/ops.PageSize)
+	for _, op := range p.Ops {
+		if o, ok := op.(*ops.PosScale); ok {
+			l.posScales = append(l.posScales, o)
+		}
+	}
+	l.words = headWords
+	take := func(n int) uint32 {
+		at := l.words
+		l.words += n
+		return uint32(at)
+	}
+	set := func(count uint32, n int) rowSections {
+		return rowSections{count: count, tokens: take(n), pos: take(n), seq: take(n), slot: take(n),
+			factors: take(n * len(l.posScales)), scales: take(n * p.Adapters)}
+	}
+	l.row = set(wordRows, s.Rows)
+	l.out = set(wordOuts, s.Outs)
+	l.outs, l.wants = take(s.Outs), take(s.Outs)
+	l.seqs = take(l.seqCap * seqWords)
+	l.active = take(p.Adapters)
+	l.pages = take(len(g.Groups) * l.seqCap * l.pageN)
+	l.buf = make([]byte, 4*l.words)
+	return l
+}
+
+// pagesOf is the word at which the page tables of a group begin: [seqCap][pageN].
+func (l *batchLayout) pagesOf(group int) uint32 { return l.pages + uint32(group*l.seqCap*l.pageN) }
+
+// factorsOf is the word at which the factors of a PosScale for the rows of a set begin.
+func (l *batchLayout) factorsOf(o *ops.PosScale, s rowSections) uint32 {
+	n := l.shape.Rows
+	if s.count == wordOuts {
+		n = l.shape.Outs
+	}
+	for i, k := range l.posScales {
+		if k == o {
+			return s.factors + uint32(i*n)
+		}
+	}
+	return s.factors
+}
+
+func (l *batchLayout) put(word uint32, v int32) {
+	b := l.buf[4*word : 4*word+4]
+	b[0], b[1], b[2], b[3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
+}
+
+func (l *batchLayout) putFloat(word uint32, v float32) { l.put(word, int32(math.Float32bits(v))) }
+
+// fill writes a batch that fits the shape and gives the bytes of the buffer, which are
+// valid until the next call.
+func (l *batchLayout) fill(b *ops.Batch) []byte {
+	l.put(wordRows, int32(len(b.Tokens)))
+	l.put(wordOuts, int32(len(b.Outs)))
+	for a := range l.plan.Adapters {
+		l.put(l.active+uint32(a), 0)
+	}
+	l.fillSeqs(b)
+	for r := range b.Tokens {
+		l.fillRow(b, l.row, l.shape.Rows, r, r)
+	}
+	for i, r := range b.Outs {
+		l.fillRow(b, l.out, l.shape.Outs, i, int(r))
+		l.put(l.out.seq+uint32(i), l.get(l.row.seq+uint32(r)))
+		l.put(l.outs+uint32(i), r)
+		k := 0
+		if b.Want[i].Kind == ops.WantTop {
+			k = b.Want[i].K
+		}
+		l.put(l.wants+uint32(i), int32(k))
+	}
+	return l.buf
+}
+
+func (l *batchLayout) get(word uint32) int32 {
+	b := l.buf[4*word : 4*word+4]
+	return int32(b[0]) | int32(b[1])<<8 | int32(b[2])<<16 | int32(b[3])<<24
+}
+
+// fillRow writes what is known of row r of the batch as row i of a set of n rows.
+func (l *batchLayout) fillRow(b *ops.Batch, s rowSections, n, i, r int) {
+	at := uint32(i)
+	l.put(s.tokens+at, b.Tokens[r])
+	l.put(s.pos+at, b.Pos[r])
+	l.put(s.slot+at, b.Slot[r])
+	for k, o := range l.posScales {
+		l.putFloat(s.factors+uint32(k*n+i), o.At(int(b.Pos[r])))
+	}
+	for a := range l.plan.Adapters {
+		f := float32(0)
+		if b.Scales != nil {
+			f = b.Scales[r*l.plan.Adapters+a]
+		}
+		l.putFloat(s.scales+uint32(a*n+i), f)
+		if f != 0 {
+			l.put(l.active+uint32(a), 1)
+		}
+	}
+}
+
+// fillSeqs writes the sequences of the batch, their page tables and each row's number
+// of its sequence.
+func (l *batchLayout) fillSeqs(b *ops.Batch) {
+	seqs, last := 0, int32(0)
+	for from := 0; from < len(b.Slot); seqs++ {
+		to := from
+		for to < len(b.Slot) && b.Slot[to] == b.Slot[from] {
+			l.put(l.row.seq+uint32(to), int32(seqs))
+			to++
+		}
+		last = max(last, b.Pos[to-1])
+		at := l.seqs + uint32(seqs*seqWords)
+		l.put(at, b.Slot[from])
+		l.put(at+1, int32(from))
+		l.put(at+2, int32(to-from))
+		l.put(at+3, b.Pos[from])
+		for g := range l.paging.Groups {
+			table := l.paging.Table(b.Pages, g, int(b.Slot[from]))[:l.pageN]
+			at := l.pagesOf(g) + uint32(seqs*l.pageN)
+			for i, page := range table {
+				l.put(at+uint32(i), page)
+			}
+		}
+		from = to
+	}
+	l.put(wordSeqs, int32(seqs))
+	l.put(wordChunks, last/ops.KVChunk+1)
+}

@@ -1,0 +1,304 @@
+package compute
+
+import (
+	"fmt"
+
+	"ganglion/gpu/device"
+	"ganglion/gpu/ops"
+)
+
+// lowering turns a plan into a list of dispatches for one shape of batch and one bucket
+// of KV length. The methods of op_*.go append the dispatches of an operation; they say
+// what each reads and writes, and dispatch decides where a barrier is needed.
+type lowering struct {
+	rt     *Runtime
+	plan   *ops.Plan
+	shape  ops.Shape
+	chunks int // chunks of ops.KVChunk positions, from position 0, that rows can see
+	batch  *batchLayout
+
+	list   []dispatch
+	tempAt int64 // first free byte of Runtime.temp
+
+	// Since the last barrier.
+	read, written []touch
+}
+
+// dispatch is one command before it is recorded.
+type dispatch struct {
+	kernel    string   // of gpu/kernels
+	constants []uint32 // by Shader.Constants; fewer leave the rest at their defaults
+	bind      []region // by binding number
+	params    params
+	groups    [3]int // 0 counts as 1
+
+	// What the kernel reads and writes of activations, caches, states and intermediate
+	// results. Weights, tables and the batch do not change during a run and are left out.
+	reads, writes []touch
+
+	// The work, for the prediction of its time. Bytes of 0 are taken from reads and
+	// writes.
+	bytes, flops int64
+
+	shader  *device.Shader
+	barrier bool
+}
+
+// lower gives the dispatches of a plan.
+func lower(r *Runtime, s ops.Shape, chunks int) (*lowering, error) {
+	l := &lowering{rt: r, plan: r.plan, shape: s, chunks: chunks, batch: newBatchLayout(r.plan, r.paging, s, chunks)}
+	want(r.batch, 4*int64(l.batch.words))
+	want(r.embeds, 4*int64(s.Rows)*int64(r.plan.Embed))
+	want(r.arena[ops.PerRow], 4*int64(s.Rows)*int64(r.layout.RowWidth))
+	want(r.arena[ops.PerOut], 4*int64(s.Outs)*int64(r.layout.OutWidth))
+	for i := 0; i < len(l.plan.Ops); {
+		if l.tempAt > tempWrap {
+			l.tempAt = 0
+		}
+		n, err := l.op(i)
+		if err != nil {
+			return nil, fmt.Errorf("operation %d (%s): %w", i, l.plan.Ops[i].Name(), err)
+		}
+		i += n
+	}
+	return l, nil
+}
+
+// want raises what a memory needs.
+func want(m *memory, bytes int64) { m.need = max(m.need, bytes) }
+
+// op appends the dispatches of operation i and gives how many operations they cover:
+// an operation may take those behind it along.
+func (l *lowering) op(i int) (covered int, err error) {
+	switch o := l.plan.Ops[i].(type) {
+	case *ops.Embed:
+		err = l.embed(o)
+	case *ops.MatMul:
+		err = l.matMul(o)
+	case *ops.LowRank:
+		err = l.lowRank(o)
+	case *ops.ExpertMatMul:
+		err = l.expertMatMul(o)
+	case *ops.Attention:
+		err = l.attention(o)
+	case *ops.Route:
+		err = l.route(o)
+	case *ops.ExpertSum:
+		err = l.expertSum(o)
+	case *ops.ShortConv:
+		err = l.shortConv(o)
+	case *ops.Mamba1:
+		err = l.mamba1(o)
+	case *ops.Mamba2:
+		err = l.mamba2(o)
+	case *ops.GatedDelta:
+		err = l.gatedDelta(o)
+	case *ops.Rows:
+		err = l.pickRows(o)
+	case *ops.RMSNorm:
+		err = l.rmsNorm(o)
+	case *ops.LayerNorm:
+		err = l.layerNorm(o)
+	case *ops.L2Norm:
+		err = l.l2Norm(o)
+	case *ops.Binary:
+		err = l.binary(o)
+	case *ops.AddVec:
+		err = l.addVec(o)
+	case *ops.Scale:
+		err = l.scale(o)
+	case *ops.Unary:
+		err = l.unary(o)
+	case *ops.GLU:
+		err = l.glu(o)
+	case *ops.Softcap:
+		err = l.softcap(o)
+	case *ops.PosScale:
+		err = l.posScale(o)
+	case *ops.RoPE:
+		err = l.rope(o)
+	case *ops.KVStore:
+		err = l.kvStore(o)
+	default:
+		err = ops.ErrUnsupported
+	}
+	return 1, err
+}
+
+// exact tells whether the lowering is for exact mode.
+func (l *lowering) exact() bool { return l.rt.opts.Numerics == ops.Exact }
+
+// dispatch checks a command against its shader and the device's limits and appends it,
+// behind a barrier when it touches what was touched since the last one.
+func (l *lowering) dispatch(d dispatch) error {
+	s := l.rt.b.opts.Shaders(d.kernel)
+	if s == nil {
+		return fmt.Errorf("no kernel %q: %w", d.kernel, ops.ErrUnsupported)
+	}
+	d.shader = s
+	for i := range d.groups {
+		d.groups[i] = max(d.groups[i], 1)
+	}
+	if err := d.check(l.rt.b.dev.Limits()); err != nil {
+		return fmt.Errorf("kernel %s: %w", d.kernel, err)
+	}
+	if anyOverlap(d.reads, l.written) || anyOverlap(d.writes, l.written) || anyOverlap(d.writes, l.read) {
+		d.barrier = true
+		l.read, l.written = l.read[:0], l.written[:0]
+	}
+	l.read, l.written = append(l.read, d.reads...), append(l.written, d.writes...)
+	if d.bytes == 0 {
+		for _, t := range d.reads {
+			d.bytes += l.touched(t)
+		}
+		for _, t := range d.writes {
+			d.bytes += l.touched(t)
+		}
+	}
+	l.list = append(l.list, d)
+	return nil
+}
+
+// check holds a dispatch against what its shader declares and what the device allows.
+func (d *dispatch) check(limits device.Limits) error {
+	switch {
+	case len(d.bind) != len(d.shader.Bindings):
+		return fmt.Errorf("%d bindings, the shader has %d", len(d.bind), len(d.shader.Bindings))
+	case len(d.params) != d.shader.ParamBytes:
+		return fmt.Errorf("%d bytes of parameters, the shader has %d", len(d.params), d.shader.ParamBytes)
+	case len(d.constants) > len(d.shader.Constants):
+		return fmt.Errorf("%d constants, the shader has %d", len(d.constants), len(d.shader.Constants))
+	}
+	for i, n := range d.groups {
+		if int64(n) > limits.Groups[i] {
+			return fmt.Errorf("%v workgroups, the device allows %v: %w", d.groups, limits.Groups, device.ErrLimit)
+		}
+	}
+	for i, r := range d.bind {
+		if n := r.bytes(); n > limits.BindingBytes {
+			return fmt.Errorf("binding %d (%s) of %d bytes, the device allows %d: %w", i, r.mem.name, n, limits.BindingBytes, device.ErrLimit)
+		}
+	}
+	return nil
+}
+
+// touched is how many bytes a touch moves.
+func (l *lowering) touched(t touch) int64 {
+	if t.view.Width > 0 {
+		return 4 * int64(t.view.Width) * int64(l.capacity(t.view))
+	}
+	return t.to - t.from
+}
+
+// operand is where the columns of a view lie: element at + row·stride + column of the
+// arena that its region binds.
+type operand struct {
+	region
+	at, stride uint32
+	width      uint32
+}
+
+// operand finds a view.
+func (l *lowering) operand(v ops.View) operand {
+	width := l.rt.layout.RowWidth
+	if l.set(v) == ops.PerOut {
+		width = l.rt.layout.OutWidth
+	}
+	return operand{
+		region: region{mem: l.rt.arena[l.set(v)], size: 4 * int64(width) * int64(l.capacity(v))},
+		at:     uint32(l.rt.layout.Offset[v.Buf]*l.capacity(v) + v.Off),
+		stride: uint32(l.rt.widths[v.Buf]),
+		width:  uint32(v.Width),
+	}
+}
+
+// set is the row set of a view.
+func (l *lowering) set(v ops.View) ops.RowSet { return l.plan.Buffers[v.Buf].Rows }
+
+// capacity is the number of rows of a view that the program is compiled for: the rows
+// that a grid covers.
+func (l *lowering) capacity(v ops.View) int {
+	if l.set(v) == ops.PerOut {
+		return l.shape.Outs
+	}
+	return l.shape.Rows
+}
+
+// rows is where the batch buffer tells about the rows of a view.
+func (l *lowering) rows(v ops.View) rowSections {
+	if l.set(v) == ops.PerOut {
+		return l.batch.out
+	}
+	return l.batch.row
+}
+
+// batchBuffer binds the batch buffer.
+func (l *lowering) batchBuffer() region {
+	return region{mem: l.rt.batch, size: 4 * int64(l.batch.words)}
+}
+
+// embedsBuffer binds Batch.Embeds: [rows, Plan.Embed] floats.
+func (l *lowering) embedsBuffer() region {
+	return region{mem: l.rt.embeds, size: 4 * int64(l.shape.Rows) * int64(l.plan.Embed)}
+}
+
+// vector binds a small weight, widened to floats; without a weight it binds the batch
+// buffer, for a kernel that does not look at it.
+func (l *lowering) vector(w *ops.Weight) region {
+	if r, ok := l.rt.vectors[w]; ok {
+		return r
+	}
+	return l.batchBuffer()
+}
+
+// matrix is a packed weight.
+func (l *lowering) matrix(w *ops.Weight) *matrix { return l.rt.matrices[w] }
+
+// table binds a RoPE table: [context][cos NRot/2, sin NRot/2].
+func (l *lowering) table(i int) region { return region{mem: l.rt.tables[i], size: l.rt.tables[i].need} }
+
+// cache gives the bindings of a cache's keys and values and the group of its pages.
+func (l *lowering) cache(i int) (keys, values region, group int) {
+	k := l.rt.caches[i]
+	return region{mem: k.keys, size: k.keys.need}, region{mem: k.values, size: k.values.need}, k.group
+}
+
+// state binds a recurrent state: [slots, floats].
+func (l *lowering) state(i int) region { return region{mem: l.rt.states[i], size: l.rt.states[i].need} }
+
+// tempWrap is how far an operation's intermediate results may lie behind those of the
+// operation before; beyond it memory is used again. Neighbours therefore do not wait
+// for each other because of them.
+const tempWrap = 8 << 20
+
+// scratch is memory for what an operation keeps between its dispatches. It is valid
+// until the operation ends and holds anything at first.
+func (l *lowering) scratch(bytes int64) region {
+	r := region{mem: l.rt.temp, offset: l.tempAt, size: bytes}
+	l.tempAt = align(l.tempAt + bytes)
+	want(l.rt.temp, l.tempAt)
+	return r
+}
+
+// views are the touches of views.
+func (l *lowering) views(vs ...ops.View) []touch {
+	var ts []touch
+	for _, v := range vs {
+		if v.Width == 0 {
+			continue
+		}
+		from := 4 * int64(l.rt.layout.Offset[v.Buf]) * int64(l.capacity(v))
+		ts = append(ts, touch{mem: l.rt.arena[l.set(v)], from: from,
+			to: from + 4*int64(l.rt.widths[v.Buf])*int64(l.capacity(v)), view: v})
+	}
+	return ts
+}
+
+// regions are the touches of whole regions: scratch, caches, states.
+func regions(rs ...region) []touch {
+	var ts []touch
+	for _, r := range rs {
+		ts = append(ts, touch{mem: r.mem, from: r.offset, to: r.offset + r.bytes()})
+	}
+	return ts
+}
