@@ -22,6 +22,7 @@ gpu/gguf/synthetic: gpu/tensor
 gpu/archtest:
 gpu/tokenizer:
 gpu/device:
+gpu/gl: cgo gpu/device
 gpu/ops: gpu/tensor
 gpu/ops/ref: gpu/ops gpu/tensor
 gpu/ops/opstest: gpu/ops gpu/ops/ref gpu/tensor
