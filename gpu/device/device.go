@@ -60,6 +60,10 @@ type Limits struct {
 	SharedBytes    int      // of a workgroup
 	ParamBytes     int      // of a dispatch
 	Groups         [3]int64 // workgroups of a dispatch
+	// Texels is the length in texels of 16 bytes of the largest range that a binding can
+	// read by texel fetches (Binding.Texels); 0 where the device or its shading language
+	// has none. OffsetAlign holds for such a binding as well.
+	Texels int64
 }
 
 // Caps are abilities beyond the floor.

@@ -12,10 +12,14 @@ type Shader struct {
 	Shared     int        // bytes of shared memory with the default constants
 }
 
-// Binding is one storage buffer of a shader.
+// Binding is one buffer of a shader: a storage buffer, or with Texels a buffer that is
+// read by texel fetches, four words each (a uniform texel buffer of R32G32B32A32_UINT in
+// Vulkan, in OpenGL a buffer texture of RGBA32UI in the texture unit with the binding's
+// number). Some devices read such a binding many times faster, see gpu/kernels/README.md.
 type Binding struct {
 	Name     string
 	ReadOnly bool
+	Texels   bool // only where Limits.Texels is not 0; always ReadOnly
 }
 
 // Constant is a specialisation constant (Vulkan) or a textual one (OpenGL): an unsigned
