@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"ganglion/gpu/gguf"
 	"ganglion/gpu/kvcache"
@@ -43,6 +44,11 @@ type Config struct {
 	// Available returns the free memory of the machine in bytes, 0 for unknown.
 	Available func() int64
 	Progress  func(done, total int64)
+	// Recover, when not nil, is asked for the backend to go on with when one has failed,
+	// in a run or when the plan was loaded; failures counts those of this engine from 1.
+	// nil says that there is none. The backend belongs to who gave it, as Backend does, and
+	// must stay open as long as the engine.
+	Recover func(failure error, failures int) (ops.Backend, error)
 }
 
 // DefaultContext is the context length when none is asked for.
@@ -58,27 +64,35 @@ const (
 // ErrTooLarge is wrapped when the memory forecast exceeds what is free.
 var ErrTooLarge = errors.New("not enough memory")
 
-// Engine is a loaded model. Acquire, Release, SetAdapters, Mark, Truncate and Run
-// belong to one goroutine at a time; the other methods may be called from any.
+// Engine is a loaded model. Acquire, Release, SetAdapters, Mark, Truncate, Run and
+// ScratchBytes belong to one goroutine at a time; the other methods may be called from
+// any.
 type Engine struct {
-	file    *gguf.File
-	vocab   *tokenizer.Tokenizer
-	plan    *ops.Plan
-	opts    ops.Options
-	runtime ops.Runtime
-	cache   *kvcache.Cache
+	config Config
+	file   *gguf.File
+	vocab  *tokenizer.Tokenizer
+	plan   *ops.Plan
+	opts   ops.Options
+	train  int   // positions the model was trained for
+	seat   *seat // where it runs
+	cache  *kvcache.Cache
+
+	failures int              // of backends so far
+	lost     error            // why nothing can be run any more
+	leaving  sync.WaitGroup   // seats that are being closed
+	undo     kvcache.Sequence // of a slot before tokens are taken back
 
 	adapters []*gguf.File
 	scales   []float32 // strengths: [slots][adapters]
-	info     Info
+	loaded   []AdapterInfo
+	info     atomic.Pointer[Info]
 
-	programs map[ops.Shape]ops.Program
-	batch    ops.Batch
-	result   ops.Result
-	touched  []int // slots of the running batch
-	whole    bool  // the batch ran to its end
-	current  ops.Program
-	step     func() error // runs current; made once, for a closure costs an allocation
+	batch   ops.Batch
+	result  ops.Result
+	touched []int // slots of the running batch
+	whole   bool  // the batch ran to its end
+	current ops.Program
+	step    func() error // runs current; made once, for a closure costs an allocation
 
 	closing sync.Once
 	closed  error
@@ -91,9 +105,9 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{file: f, programs: make(map[ops.Shape]ops.Program)}
+	e := &Engine{config: c, file: f, seat: &seat{backend: c.Backend}}
 	e.step = func() error { return e.current.Run(&e.batch, &e.result) }
-	if err := e.load(ctx, c); err != nil {
+	if err := e.load(ctx); err != nil {
 		e.Close()
 		return nil, err
 	}
@@ -107,16 +121,15 @@ func openFile(c Config) (*gguf.File, error) {
 	return gguf.Open(c.Path)
 }
 
-func (e *Engine) load(ctx context.Context, c Config) error {
-	var err error
+func (e *Engine) load(ctx context.Context) error {
+	c, err := e.config, error(nil)
 	if e.vocab, err = tokenizer.New(e.file); err != nil {
 		return err
 	}
-	train, err := trainContext(e.file)
-	if err != nil {
+	if e.train, err = trainContext(e.file); err != nil {
 		return err
 	}
-	e.opts = options(c, train)
+	e.opts = options(c, e.train)
 	adapters, err := e.openAdapters(c.Adapters)
 	if err != nil {
 		return err
@@ -131,16 +144,19 @@ func (e *Engine) load(ctx context.Context, c Config) error {
 	if err := e.forecast(c); err != nil {
 		return err
 	}
-	if e.runtime, err = c.Backend.Load(ctx, e.plan, e.opts, c.Progress); err != nil {
-		return fmt.Errorf("engine: load on %s: %w", c.Backend.Name(), err)
+	if err := e.take(ctx, c.Backend, c.Progress); err != nil {
+		if !e.recoverable(err) {
+			return err
+		}
+		if err := e.next(ctx, err, c.Progress); err != nil {
+			return err
+		}
 	}
-	if err := e.file.Forget(); err != nil { // what the backend packed need not stay mapped as well
-		return fmt.Errorf("engine: give the mapping back: %w", err)
-	}
-	e.cache = kvcache.New(e.plan, e.opts, e.runtime)
+	e.cache = kvcache.New(e.plan, e.opts, e.seat.runtime)
 	e.scales = make([]float32, e.opts.Slots*len(e.adapters))
-	e.info = e.describe(c, train)
-	e.info.Adapters = e.describeAdapters(adapters)
+	e.loaded = e.describeAdapters(adapters)
+	info := e.describe()
+	e.info.Store(&info)
 	return nil
 }
 
@@ -220,16 +236,16 @@ func (e *Engine) forecast(c Config) error {
 	return nil
 }
 
-func (e *Engine) describe(c Config, train int) Info {
-	m, caps := e.runtime.Memory(), c.Backend.Caps()
+func (e *Engine) describe() Info {
+	c, b, m := e.config, e.seat.backend, e.seat.runtime.Memory()
 	info := Info{
 		Name: strings.TrimSuffix(filepath.Base(c.Path), ".gguf"), Path: c.Path, Hash: e.file.Hash(),
 		Architecture: e.file.Architecture(), FileBytes: e.file.Size(),
-		Vocab: e.plan.Vocab, Context: e.opts.Context, TrainContext: train, Slots: e.opts.Slots, MaxRows: e.opts.MaxRows,
-		Backend: c.Backend.Name(), Device: caps.Device, Numerics: e.opts.Numerics.String(), KV: e.opts.KV.String(),
+		Vocab: e.plan.Vocab, Context: e.opts.Context, TrainContext: e.train, Slots: e.opts.Slots, MaxRows: e.opts.MaxRows,
+		Backend: b.Name(), Device: b.Caps().Device, Numerics: e.opts.Numerics.String(), KV: e.opts.KV.String(),
 		Kernels: KernelSet, Threads: e.opts.Threads,
 		WeightBytes: m.Weights, KVBytes: m.KV + e.cache.Reserved(e.plan), ScratchBytes: m.Scratch,
-		Sampling: samplingDefaults(e.file),
+		Adapters: e.loaded, Sampling: samplingDefaults(e.file),
 	}
 	info.Quantization, info.Parameters = weightStats(e.file)
 	if name, ok := e.file.String("general.name"); ok && c.Size > 0 && name != "" {
@@ -274,11 +290,16 @@ func samplingDefaults(f *gguf.File) Defaults {
 	return d
 }
 
-// Info describes the model.
-func (e *Engine) Info() Info { return e.info }
+// Info describes the model and where it runs now, which changes when a device fails.
+func (e *Engine) Info() Info { return *e.info.Load() }
 
 // ScratchBytes is what activations take now; it grows with the largest batch so far.
-func (e *Engine) ScratchBytes() int64 { return e.runtime.Memory().Scratch }
+func (e *Engine) ScratchBytes() int64 {
+	if e.seat.runtime == nil {
+		return 0
+	}
+	return e.seat.runtime.Memory().Scratch
+}
 
 // Recurrent tells whether the model has recurrent state, which can go back only to the
 // lengths that Mark or the cache has kept.
@@ -290,13 +311,7 @@ func (e *Engine) Tokenizer() *tokenizer.Tokenizer { return e.vocab }
 // Close frees everything; it may be called twice.
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
-		var errs []error
-		for _, p := range e.programs {
-			errs = append(errs, p.Close())
-		}
-		if e.runtime != nil {
-			errs = append(errs, e.runtime.Close())
-		}
+		errs := []error{e.seat.close(), e.leave()}
 		for _, f := range e.adapters {
 			errs = append(errs, f.Close())
 		}

@@ -28,35 +28,76 @@ func (e *Engine) Release(slot int) { e.cache.Release(slot) }
 // Mark keeps a snapshot of the slot's recurrent state at its present length, for a
 // later Truncate. The latest mark of a slot counts. Without recurrent state it does
 // nothing, for every length can be gone back to.
-func (e *Engine) Mark(slot int) error { return e.cache.Mark(slot) }
+func (e *Engine) Mark(slot int) error {
+	err := e.cache.Mark(slot)
+	if err == nil || e.cache.Len(slot) == 0 || !e.recoverable(err) { // a free slot has no tokens
+		return err
+	}
+	if err := e.move(err, nil); err != nil {
+		return err
+	}
+	return e.cache.Mark(slot)
+}
 
 // Truncate takes the slot's tokens from position n on back. kept is how many tokens
 // stay; it is less than n when recurrent state had to be restored from an older
 // snapshot or a sliding window no longer reaches back: the caller then runs the tokens
 // from kept on again. Going back by as many tokens as a batch has rows is always
 // possible without recurrent state, and to the latest mark with it.
-func (e *Engine) Truncate(slot, n int) (kept int, err error) { return e.cache.Truncate(slot, n) }
+func (e *Engine) Truncate(slot, n int) (kept int, err error) {
+	var used bool
+	e.undo, used = e.cache.Sequence(slot, e.undo.Tokens)
+	kept, err = e.cache.Truncate(slot, n)
+	if err == nil || !used || n < 0 || n > len(e.undo.Tokens) || !e.recoverable(err) {
+		return kept, err
+	}
+	e.undo.Truncate(n)
+	return e.truncateElsewhere(&e.undo, err)
+}
 
 // Run appends the rows' tokens to their slots and computes them in one batch. It
 // returns one head for each row that wants one, in row order, valid until the
-// next Run. Rows of one slot must stand together. When the backend fails or
-// panics, the slots of the batch are reset, for their cells are in doubt. A
-// head in error says that the numbers of its row are not finite; its slot takes no
-// more tokens until Truncate has taken that row back. Other rows are not touched.
+// next Run. Rows of one slot must stand together. When the backend fails, the batch runs
+// on the one that Config.Recover gives; where there is none, or the backend panics, the
+// slots of the batch are reset, for their cells are in doubt. A head in error says that
+// the numbers of its row are not finite; its slot takes no more tokens until Truncate
+// has taken that row back. Other rows are not touched.
 func (e *Engine) Run(rows []Row) ([]Head, error) {
+	if e.lost != nil {
+		return nil, e.lost
+	}
 	e.whole = false
 	defer e.resetUnlessWhole()
 	if err := e.fill(rows); err != nil {
 		return nil, err
 	}
+	err := e.runFilled()
+	for err != nil && e.recoverable(err) {
+		e.whole = false
+		if err = e.move(err, rows); err != nil {
+			break
+		}
+		if err = e.fill(rows); err != nil {
+			break
+		}
+		err = e.runFilled()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e.result.Heads, nil
+}
+
+// runFilled runs the batch and enters it into the cache.
+func (e *Engine) runFilled() error {
 	if err := e.submit(); err != nil {
-		return nil, fmt.Errorf("engine: run of %d rows: %w", len(rows), err)
+		return fmt.Errorf("engine: run of %d rows: %w", len(e.batch.Tokens), err)
 	}
 	e.whole = true
 	if err := e.commit(); err != nil {
-		return nil, fmt.Errorf("engine: %w", err)
+		return fmt.Errorf("engine: %w", err)
 	}
-	return e.result.Heads, nil
+	return nil
 }
 
 // commit enters what has run into the cache, up to the first bad head of a slot.
@@ -128,14 +169,14 @@ func (e *Engine) resetUnlessWhole() {
 func (e *Engine) program(rows, outs int) (ops.Program, error) {
 	s := ops.Shape{Rows: bucket(rows, e.opts.MaxRows), Outs: bucket(max(outs, 1), min(maxOuts, e.opts.MaxRows))}
 	s.Outs = min(s.Outs, s.Rows)
-	if p, ok := e.programs[s]; ok {
+	if p, ok := e.seat.programs[s]; ok {
 		return p, nil
 	}
-	p, err := e.runtime.Compile(s)
+	p, err := e.seat.runtime.Compile(s)
 	if err != nil {
 		return nil, err
 	}
-	e.programs[s] = p
+	e.seat.programs[s] = p
 	return p, nil
 }
 

@@ -36,6 +36,9 @@ type Info struct {
 	Kernels  string // kernel-set version
 	Threads  int
 
+	Moves int    // how often it went on elsewhere because a device failed
+	Moved string // what happened the last time, for people; empty: nothing
+
 	WeightBytes, KVBytes, ScratchBytes int64
 
 	// Adapters are the LoRA files that were loaded along, by id.

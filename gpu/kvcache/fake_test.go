@@ -25,6 +25,15 @@ func newFake(p *ops.Plan, o ops.Options) *fake {
 	return f
 }
 
+// blank is a device of the same size with nothing on it.
+func (f *fake) blank() *fake {
+	b := &fake{states: make([]uint64, len(f.states))}
+	for _, cells := range f.cells {
+		b.cells = append(b.cells, make([]uint64, len(cells)))
+	}
+	return b
+}
+
 func (f *fake) CopyPage(group, dst, src int) error {
 	if f.faults {
 		return errors.New("fault")

@@ -99,16 +99,22 @@ func (c *Cache) Acquire(prompt []int32, salt uint64) (id, cached int, ok bool) {
 	s := &c.slots[id]
 	s.busy, s.prompt, s.root = true, len(prompt), c.root(salt)
 	s.root.refs++
-	limit := min(len(prompt)-1, c.opts.Context)
-	m := c.match(s.root, prompt[:limit])
+	return id, c.place(id, prompt[:min(len(prompt)-1, c.opts.Context)]), true
+}
+
+// place puts as much of a beginning in place in an empty slot as is known under the
+// slot's salt, and returns how many tokens that is.
+func (c *Cache) place(id int, beginning []int32) int {
+	s := &c.slots[id]
+	m := c.match(s.root, beginning)
 	for _, n := range c.candidates(m) {
 		if c.visible(&m, n) && c.begin(id, m, n) { // an attempt before may have taken pages
-			s.tokens = append(s.tokens, prompt[:n]...)
+			s.tokens = append(s.tokens, beginning[:n]...)
 			s.whole = n
-			return id, n, true
+			return n
 		}
 	}
-	return id, 0, true
+	return 0
 }
 
 // begin puts the first n tokens of a match in place; where that fails the slot is

@@ -60,7 +60,7 @@ func (r *rig) step(t *rapid.T, o ops.Options, known *[][]int32) {
 		*known = append(*known, prompt)
 		return
 	}
-	switch rapid.IntRange(0, 5).Draw(t, "what") {
+	switch rapid.IntRange(0, 6).Draw(t, "what") {
 	case 0:
 		*known = append(*known, slices.Clone(s.tokens))
 		r.c.Release(id)
@@ -72,6 +72,8 @@ func (r *rig) step(t *rapid.T, o ops.Options, known *[][]int32) {
 		r.truncate(t, id, o)
 	case 3:
 		r.fail(t, id, more("doubtful"), o)
+	case 4:
+		r.restart(t, o)
 	default:
 		tokens := more("more")
 		r.run(id, tokens[:min(len(tokens), o.Context-len(s.tokens))]...)
@@ -111,4 +113,37 @@ func (r *rig) fail(t *rapid.T, id int, tokens []int32, o ops.Options) {
 	}
 	r.dev.states[id] = 1
 	r.c.Reset(id)
+}
+
+// restart loses the device and runs again on another one what the slots hold.
+func (r *rig) restart(t *rapid.T, o ops.Options) {
+	lost := r.c.Sequences()
+	r.dev = r.dev.blank()
+	r.c.Restart(r.dev)
+	r.checked()
+	for _, q := range lost {
+		n, err := r.c.Resume(q.Slot, q.Beginning(o.MaxRows))
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		if n == q.Mark {
+			r.mark(t, q.Slot)
+		}
+		for n < len(q.Tokens) {
+			end := q.Cut(n, o.MaxRows)
+			r.run(q.Slot, q.Tokens[n:end]...)
+			if n = end; n == q.Mark {
+				r.mark(t, q.Slot)
+			}
+		}
+		if s := &r.c.slots[q.Slot]; !slices.Equal(s.tokens, q.Tokens) || s.mark.length != q.Mark {
+			t.Fatalf("slot %d holds %d tokens and a mark at %d, want %d and %d", q.Slot, len(s.tokens), s.mark.length, len(q.Tokens), q.Mark)
+		}
+	}
+}
+
+func (r *rig) mark(t *rapid.T, id int) {
+	if err := r.c.Mark(id); err != nil {
+		t.Fatalf("%v", err)
+	}
 }
