@@ -23,6 +23,7 @@ gpu/archtest:
 gpu/tokenizer:
 gpu/device:
 gpu/gl: cgo gpu/device
+gpu/vulkan: cgo gpu/device
 gpu/ops: gpu/tensor
 gpu/ops/ref: gpu/ops gpu/tensor
 gpu/ops/opstest: gpu/ops gpu/ops/ref gpu/tensor

@@ -1,0 +1,96 @@
+//go:build cgo
+
+package vulkan
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"ganglion/gpu/device"
+)
+
+// open opens the first device with the validation layer; a message of it fails the test.
+func openTest(t *testing.T, o Options) *Device {
+	t.Helper()
+	o.Validation = true
+	opened, err := Open(o)
+	if errors.Is(err, device.ErrUnsupported) {
+		missing(t, err.Error())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := opened.(*Device)
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, m := range d.Messages() {
+			t.Errorf("validation: %s", m)
+		}
+	})
+	return d
+}
+
+func TestList(t *testing.T) {
+	all, err := List()
+	if errors.Is(err, device.ErrUnsupported) {
+		missing(t, err.Error())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range all {
+		t.Logf("%+v", v)
+		if v.API != device.Vulkan || v.Name == "" || v.ID == "" || v.Memory <= 0 {
+			t.Errorf("%+v", v)
+		}
+	}
+}
+
+// What passes through staging buffers in several pieces comes back whole.
+func TestTransfers(t *testing.T) {
+	for name, o := range map[string]Options{"shared": {}, "staged": {Staging: true}} {
+		t.Run(name, func(t *testing.T) {
+			d := openTest(t, o)
+			const size = 2*stagingBytes + 12345
+			want := make([]byte, size)
+			for i := range want {
+				want[i] = byte(i * 7 >> 3)
+			}
+			b, err := d.NewBuffer(size+3, device.Weights)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Write(3, want); err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, size+3)
+			if err := b.Read(0, got); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got[3:], want) || !bytes.Equal(got[:3], []byte{0, 0, 0}) {
+				t.Error("the bytes that were read are not those that were written")
+			}
+		})
+	}
+}
+
+func TestEmptyProgram(t *testing.T) {
+	d := openTest(t, Options{})
+	p, err := d.NewProgram(nil, device.ProgramOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		f, err := d.Submit(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Wait(time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
