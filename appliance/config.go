@@ -26,6 +26,9 @@ type Settings struct {
 	Slots    int // sequences decoded at once
 	Queue    int // requests that may wait for a slot
 
+	CacheTokens   int   // of finished sequences, kept beyond what the slots can need
+	SnapshotBytes int64 // for snapshots of recurrent state; 0: the engine's default
+
 	Speculate  string // "auto" or a Speculation; see Settings.Speculation
 	DraftModel string // model file that guesses
 	DraftMax   int    // tokens guessed at once

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"ganglion/gpu/engine"
 )
 
 // settingRow is a setting with the way to its field.
@@ -51,6 +53,8 @@ func settingRows() []settingRow {
 		intRow("context", "0", "tokens of prompt and completion together; 0: as trained, at most 4096", func(s *Settings) *int { return &s.Context }),
 		intRow("slots", "4", "requests answered at the same time", func(s *Settings) *int { return &s.Slots }),
 		intRow("queue", strconv.Itoa(DefaultQueueMax), "requests that may wait", func(s *Settings) *int { return &s.Queue }),
+		intRow("cache-tokens", strconv.Itoa(engine.DefaultCacheTokens), "tokens of finished requests to keep for reuse even while every slot is full; 0: none", func(s *Settings) *int { return &s.CacheTokens }),
+		sizeRow("snapshot-bytes", "0", "memory for snapshots of recurrent state, such as 1GiB, from which prompts go on; 0: 32 of them, at most 256MiB", func(s *Settings) *int64 { return &s.SnapshotBytes }),
 		textRow("speculate", "auto", "guess tokens ahead and check them in one batch, which changes no answer: off, lookup (from the text itself), draft (with the draft model), or auto (draft if there is one, else lookup)", func(s *Settings) *string { return &s.Speculate }),
 		textRow("draft-model", "", "smaller model file (.gguf) that guesses tokens ahead; its vocabulary must be the model's", func(s *Settings) *string { return &s.DraftModel }),
 		intRow("draft-max", strconv.Itoa(DefaultDraftMax), "tokens to guess at once, at most", func(s *Settings) *int { return &s.DraftMax }),

@@ -47,7 +47,7 @@ func TestSettingsDefaults(t *testing.T) {
 	want := &Settings{
 		Listen: "127.0.0.1:8080", Backend: "auto", Numerics: "fast", KV: "f16",
 		Threads: runtime.NumCPU(), Slots: 4, Queue: 64, DefaultMaxTokens: 512, ParseSpecial: true,
-		Speculate: "auto", DraftMax: 16,
+		CacheTokens: 1024, Speculate: "auto", DraftMax: 16,
 		Log: true, LogText: true, LogMaxAge: 720 * time.Hour, LogMaxBytes: 1 << 30,
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -99,6 +99,8 @@ threads = 3
 context = 8192
 slots = 2
 queue = 5
+cache_tokens = 0
+snapshot_bytes = "1GiB"
 speculate = "off"
 draft_model = "d.gguf"
 draft_max = 3
@@ -140,7 +142,7 @@ func TestSettingsFromFile(t *testing.T) {
 		Model: "m.gguf", LoRA: []LoRA{{"l.gguf", 0.5}}, ModelDirs: []string{"/a", "/b"}, Data: "/d", Listen: "127.0.0.1:1",
 		AllowedHosts: []string{"box.local"}, AllowedOrigins: []string{"https://a.example"},
 		Backend: "cpu", Numerics: "exact", KV: "f32", Threads: 3, Context: 8192, Slots: 2, Queue: 5, DefaultMaxTokens: 7,
-		Speculate: "off", DraftModel: "d.gguf", DraftMax: 3,
+		CacheTokens: 0, SnapshotBytes: 1 << 30, Speculate: "off", DraftModel: "d.gguf", DraftMax: 3,
 		Temperature: &temperature, TopP: &topP, MinP: &minP, TopK: &topK,
 		LogMaxAge: 30 * 24 * time.Hour, LogMaxBytes: 500e6,
 	}

@@ -88,6 +88,7 @@ func (s *Settings) checkCounts() error {
 		{"context", int64(s.Context), 0, 1 << 30},
 		{"slots", int64(s.Slots), 1, maxSlots},
 		{"queue", int64(s.Queue), 1, 1 << 20},
+		{"cache-tokens", int64(s.CacheTokens), 0, 1 << 30},
 		{"draft-max", int64(s.DraftMax), 1, maxWanted - 1},
 		{"max-tokens", int64(s.DefaultMaxTokens), 1, 1 << 30},
 	} {
@@ -96,6 +97,8 @@ func (s *Settings) checkCounts() error {
 		}
 	}
 	switch {
+	case s.SnapshotBytes < 0:
+		return fmt.Errorf("--snapshot-bytes %d is negative", s.SnapshotBytes)
 	case s.LogMaxAge < 0:
 		return fmt.Errorf("--log-max-age %s is negative", s.LogMaxAge)
 	case s.LogMaxBytes < 0:

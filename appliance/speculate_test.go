@@ -29,10 +29,10 @@ import (
 func still() time.Time { return time.Unix(1_000_000, 0) }
 
 // guessing serves a model with one source of guesses.
-func guessing(t testing.TB, m appliance.Model, from appliance.Speculation) *bench {
+func guessing(t testing.TB, m appliance.Model, from appliance.Speculation, adapters ...appliance.LoRA) *bench {
 	t.Helper()
 	log := &appliancetest.Recorder{}
-	s, err := appliance.NewService(appliance.Config{Recorder: log, Logger: slog.New(slog.DiscardHandler), Now: still, Speculate: from, QueueMax: 100})
+	s, err := appliance.NewService(appliance.Config{Recorder: log, Logger: slog.New(slog.DiscardHandler), Now: still, Speculate: from, QueueMax: 100, LoRA: adapters})
 	if err != nil {
 		t.Fatal(err)
 	}

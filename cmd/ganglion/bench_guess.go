@@ -44,7 +44,7 @@ const prose = "It was late in the evening when the last train left the harbour t
 
 // measureGuesses completes two texts with and without guessing ahead.
 func measureGuesses(ctx context.Context, s *appliance.Service, m appliance.Model, source appliance.Speculation, n, repeat int) (*guessResult, error) {
-	b := &guessBench{service: s, model: m, source: source, generate: n, repeat: repeat}
+	b := &guessBench{service: s, model: m, source: source, generate: max(n, 2), repeat: repeat}
 	r := &guessResult{Source: source}
 	var err error
 	if r.Repetitive, err = b.rates(ctx, strings.Repeat(refrain, 6), 0); err != nil {

@@ -121,7 +121,11 @@ func (m *models) close() error {
 
 // engine is the configuration that the settings describe.
 func (s *settings) engine(b ops.Backend) engine.Config {
-	c := engine.Config{Backend: b, Adapters: appliance.AdapterFiles(s.LoRA), Context: s.Context, Slots: s.Slots, Threads: s.Threads, Available: engine.AvailableMemory}
+	c := engine.Config{Backend: b, Adapters: appliance.AdapterFiles(s.LoRA), Context: s.Context, Slots: s.Slots, Threads: s.Threads, Available: engine.AvailableMemory,
+		CacheTokens: s.CacheTokens, SnapshotBytes: s.SnapshotBytes}
+	if s.CacheTokens == 0 {
+		c.CacheTokens = -1 // 0 would be the engine's default
+	}
 	if s.Numerics == "exact" {
 		c.Numerics = ops.Exact
 	}
@@ -227,11 +231,21 @@ func (s *settings) openFile(f appliance.Found) (*gguf.File, error) {
 	return file, modelError(err)
 }
 
-// checkNamed opens the files that --model and --lora name and closes them: what somebody named by
-// hand and is no model file is told at once, not by a server that never gets ready.
+// checkNamed opens the files that --model, --lora and --draft-model name and closes them:
+// what somebody named by hand and is no model file is told at once, not by a server that
+// never gets ready.
 func (s *settings) checkNamed(ctx context.Context) error {
 	if err := s.checkAdapters(); err != nil {
 		return err
+	}
+	if s.Speculation() == appliance.SpeculateDraft {
+		draft, err := gguf.Open(s.DraftModel)
+		if err != nil {
+			return modelError(fmt.Errorf("draft model: %w", err))
+		}
+		if err := draft.Close(); err != nil {
+			return err
+		}
 	}
 	f, ok := s.named(ctx)
 	if !ok {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -42,12 +43,29 @@ func TestScripts(t *testing.T) {
 			e.Setenv("LORAGOLDEN", filepath.Join(lora, "gemma3.logits.f32"))
 			e.Setenv("TOKENS", goldenTokens)
 			e.Setenv("GOLDEN", golden)
-			return os.Mkdir(home, 0o755)
+			if err := os.Mkdir(home, 0o755); err != nil {
+				return err
+			}
+			e.Setenv("STRANGE", filepath.Join(home, "strange.gguf"))
+			return strange(tiny, e.Getenv("STRANGE"))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": scriptExits, "near": scriptNear, "split": scriptSplit, "cut": scriptCut,
 		},
 	})
+}
+
+// strange copies a model with one token of its vocabulary changed.
+func strange(from, to string) error {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	changed := bytes.Replace(b, []byte("<0x19>"), []byte("<0xZ9>"), 1)
+	if bytes.Equal(changed, b) {
+		return errors.New("the model has no token <0x19>")
+	}
+	return os.WriteFile(to, changed, 0o644)
 }
 
 // scriptExits runs a command and checks the code: exits CODE COMMAND [ARG…].

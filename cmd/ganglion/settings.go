@@ -71,7 +71,7 @@ func (s *settings) addFlags(fs *pflag.FlagSet, wanted func(flag string) bool) {
 var placeholders = map[string]string{
 	"model": "FILE", "lora": "FILE[:SCALE]", "model-dir": "DIR", "data": "DIR", "listen": "HOST:PORT", "key-file": "FILE",
 	"allow-host": "NAME", "allow-origin": "ORIGIN", "backend": strings.Join(gpu.Names(), "|"), "numerics": "fast|exact", "kv": strings.Join(ops.KVTypes(), "|"),
-	"speculate": "auto|off|lookup|draft", "draft-model": "FILE", "log-max-age": "TIME", "log-max-bytes": "SIZE",
+	"speculate": "auto|off|lookup|draft", "draft-model": "FILE", "log-max-age": "TIME", "log-max-bytes": "SIZE", "snapshot-bytes": "SIZE",
 }
 
 func placeholder(row appliance.Setting) string {
