@@ -64,5 +64,6 @@ type Result struct {
 	Timings  Timings
 	Params   []Param
 	Seed     int64
+	Backend  string   // where the text was ended
 	Warnings []string // such as "the prompt ends in a space"
 }

@@ -9,7 +9,8 @@ import (
 // and so does appliancetest.Scripted. Acquire, SetAdapters, Release, Mark, Truncate and Run
 // are called by the scheduler goroutine alone; the others from any goroutine.
 type Model interface {
-	// Info describes the model, its limits and where it runs; it never changes.
+	// Info describes the model, its limits and where it runs. Backend, Device, Moves,
+	// Moved and the sizes change when a device fails; the rest never does.
 	Info() engine.Info
 	// Vocabulary encodes prompts and renders tokens.
 	Vocabulary() Vocabulary

@@ -50,7 +50,8 @@ type Record struct {
 	Numerics  string `json:"numerics"`
 	Kernels   string `json:"kernels"` // kernel-set version
 
-	// From here on known at the end.
+	// From here on known at the end, Backend and Device anew: where the text was ended.
+	Moved            string    `json:"moved,omitempty"` // which device failed meanwhile and what the text went on with
 	Outcome          Outcome   `json:"outcome"`
 	ErrorCode        Code      `json:"error_code,omitempty"`
 	ErrorMessage     string    `json:"error_message,omitempty"`

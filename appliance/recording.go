@@ -58,6 +58,12 @@ func (s *scheduler) close(q *sequence) {
 	usage := Usage{PromptTokens: len(q.prompt), CompletionTokens: len(q.flow.tokens), CachedTokens: q.cached}
 
 	r := q.record
+	info := s.model.Info()
+	r.Backend, r.Device = info.Backend, info.Device
+	if hadSlot := !q.started.IsZero(); hadSlot && info.Moves != q.moves {
+		r.Moved = info.Moved
+		q.warn = append(q.warn, "a device failed meanwhile: "+info.Moved)
+	}
 	r.EndedAt = now
 	r.Text = string(q.flow.text)
 	r.Tokens = q.flow.tokens[:len(q.flow.tokens):len(q.flow.tokens)]
@@ -81,7 +87,7 @@ func (s *scheduler) close(q *sequence) {
 	}
 	q.c.finish(last, &Result{
 		ID: r.ID, Created: q.created, Model: s.info.Name, Text: r.Text, Tokens: r.Tokens,
-		Finish: q.reason, Usage: usage, DraftedTokens: r.DraftedTokens, AcceptedTokens: r.AcceptedTokens, Timings: t, Params: r.Params, Seed: r.Seed, Warnings: q.warn,
+		Finish: q.reason, Usage: usage, DraftedTokens: r.DraftedTokens, AcceptedTokens: r.AcceptedTokens, Timings: t, Params: r.Params, Seed: r.Seed, Backend: r.Backend, Warnings: q.warn,
 	}, nil)
 }
 

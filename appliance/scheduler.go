@@ -28,7 +28,7 @@ var errRetired = errors.New("appliance: scheduler: retired")
 type scheduler struct {
 	cfg   *Config
 	model Model
-	info  engine.Info
+	info  engine.Info // what never changes of it
 	vocab Vocabulary
 	wake  chan struct{} // holds one signal when there is something to look at
 	done  chan struct{} // closed when the model is closed and the goroutine over
@@ -43,6 +43,7 @@ type scheduler struct {
 
 	// Owned by run.
 	running []*sequence
+	moves   int // of the model so far
 	turn    int // where the decoding sequences' turn begins
 	rows    []engine.Row
 	batch   []*sequence // sequences with rows in the batch, in row order
@@ -56,6 +57,7 @@ func newScheduler(cfg *Config, m Model) *scheduler {
 		cfg: cfg, model: m, info: m.Info(), vocab: m.Vocabulary(),
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
+	s.moves = s.info.Moves
 	s.rows = make([]engine.Row, 0, s.info.MaxRows)
 	if d, ok := m.(Drafted); ok {
 		s.spec.model = draft.NewModel(d.Draft(), s.unguessable, cfg.Now)
@@ -218,7 +220,7 @@ func (s *scheduler) admit() bool {
 		s.leave(q, false)
 		return true
 	}
-	q.fed, q.started = q.cached, s.cfg.Now()
+	q.fed, q.started, q.moves = q.cached, s.cfg.Now(), s.moves
 	s.running = append(s.running, q)
 	return true
 }
@@ -231,6 +233,7 @@ func (s *scheduler) step() {
 	}
 	from := s.cfg.Now()
 	heads, err := s.runBatch()
+	s.noteMoves()
 	took := s.cfg.Now().Sub(from)
 	s.pace.saw(prompts, took)
 	if prompts == 0 {
@@ -245,6 +248,16 @@ func (s *scheduler) step() {
 		}
 	}
 	s.sweep()
+}
+
+// noteMoves reports that the model's device has failed and its sequences go on elsewhere.
+func (s *scheduler) noteMoves() {
+	info := s.model.Info()
+	if info.Moves == s.moves {
+		return
+	}
+	s.moves = info.Moves
+	s.cfg.Logger.Warn("a device failed", "model", info.Name, "backend", info.Backend, "error", info.Moved)
 }
 
 // runBatch runs the rows; a panic in the model becomes an error. It is no guard
@@ -429,7 +442,7 @@ func (s *scheduler) shown(q *sequence) *Error {
 		return Errorf(CodeOutOfMemory, "", "the device has too little memory for this request")
 	}
 	s.cfg.Logger.Error("completion failed", "request_id", q.c.id, "model", s.info.Name,
-		"backend", s.info.Backend, "slot", q.slot, "tokens", len(q.flow.tokens), "error", q.err)
+		"backend", s.model.Info().Backend, "slot", q.slot, "tokens", len(q.flow.tokens), "error", q.err)
 	return Errorf(CodeInternal, "", "internal error")
 }
 

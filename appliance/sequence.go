@@ -26,6 +26,7 @@ type sequence struct {
 	warn     []string
 
 	slot   int
+	moves  int // of the model before it took the slot, see engine.Info.Moves
 	cached int // prompt tokens that were in the slot
 	fed    int // tokens in the slot, those of the batch being run included
 	take   int // prompt rows in the batch being formed

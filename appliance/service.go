@@ -117,9 +117,10 @@ func (s *Service) prepare(sch *scheduler, r *Request) (*sequence, error) {
 	if id == "" {
 		id = NewID()
 	}
+	info := sch.model.Info()
 	q := &sequence{
 		c: newCompletion(id), created: now, arrived: r.Received,
-		record: newRecord(id, r, &sch.info, set, now),
+		record: newRecord(id, r, &info, set, now),
 		prompt: prompt, tokens: prompt, lora: set.adapters, max: set.maxTokens, ahead: ahead{mode: mode, limit: s.cfg.DraftMax}, sampling: set.sampling, chain: chain, alts: set.sampling.TopLogprobs,
 		flow: newTextFlow(sch.vocab, set.stop), warn: warnings(r),
 	}
@@ -179,7 +180,7 @@ func (s *Service) Status() Status {
 	}
 	if s.current != nil && !s.closed {
 		st.State = StateReady
-		info := s.current.info
+		info := s.current.model.Info()
 		st.Model = &info
 		for i, scale := range s.cfg.defaultScales(info.Adapters) {
 			st.Adapters = append(st.Adapters, AdapterStatus{info.Adapters[i], scale})

@@ -87,6 +87,7 @@ func ended(id string) *appliance.Record {
 	}
 	r.PromptTokens, r.CachedTokens, r.CompletionTokens = 7, 5, 3
 	r.DraftedTokens, r.AcceptedTokens = 4, 2
+	r.Backend, r.Device, r.Moved = "cpu", "processor", "vulkan (card) failed; went on with cpu (processor)"
 	r.QueueMS, r.PrefillMS, r.DecodeMS, r.FirstTokenMS, r.SampleMS = 0.25, 1.5, 2.5, 3.5, 0.125
 	return r
 }

@@ -34,7 +34,7 @@ const (
 const summaryColumns = `seq, id, created_at, ended_at, outcome, route, client, stream, seed,
 	model, model_hash, backend, device, numerics, kernels, error_code, error_message,
 	prompt_tokens, cached_tokens, completion_tokens, drafted_tokens, accepted_tokens,
-	queue_ms, prefill_ms, decode_ms, first_token_ms, sample_ms, %s, %s`
+	queue_ms, prefill_ms, decode_ms, first_token_ms, sample_ms, moved, %s, %s`
 
 // List returns records, newest first, and the id to continue before; next is empty at
 // the end. Prompt and Text are cut to their first 400 characters, and Body, Params
@@ -108,7 +108,7 @@ func scanSummary(row scanner, r *appliance.Record, more ...any) (seq int64, err 
 	dest := []any{&seq, &r.ID, &created, &ended, &r.Outcome, &r.Route, &r.Client, &r.Stream, &r.Seed,
 		&r.Model, &r.ModelHash, &r.Backend, &r.Device, &r.Numerics, &r.Kernels, &r.ErrorCode, &r.ErrorMessage,
 		&r.PromptTokens, &r.CachedTokens, &r.CompletionTokens, &r.DraftedTokens, &r.AcceptedTokens,
-		&r.QueueMS, &r.PrefillMS, &r.DecodeMS, &r.FirstTokenMS, &r.SampleMS, &r.Prompt, &r.Text}
+		&r.QueueMS, &r.PrefillMS, &r.DecodeMS, &r.FirstTokenMS, &r.SampleMS, &r.Moved, &r.Prompt, &r.Text}
 	if err := row.Scan(append(dest, more...)...); err != nil {
 		return 0, err
 	}

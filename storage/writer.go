@@ -252,7 +252,7 @@ func (o *op) insert(ctx context.Context, tx *sql.Tx) (int64, error) {
 }
 
 const updateRequest = `
-UPDATE requests SET ended_at = ?, outcome = ?, error_code = ?, error_message = ?,
+UPDATE requests SET ended_at = ?, outcome = ?, error_code = ?, error_message = ?, backend = ?, device = ?, moved = ?,
 	prompt_tokens = ?, cached_tokens = ?, completion_tokens = ?, drafted_tokens = ?, accepted_tokens = ?,
 	queue_ms = ?, prefill_ms = ?, decode_ms = ?, first_token_ms = ?, sample_ms = ?, text = ?,
 	kept = CASE WHEN kept = 'all' THEN ? ELSE kept END
@@ -267,7 +267,7 @@ func (o *op) update(ctx context.Context, tx *sql.Tx) (int64, error) {
 	if !r.EndedAt.IsZero() {
 		ended = toMicros(r.EndedAt)
 	}
-	res, err := tx.ExecContext(ctx, updateRequest, ended, r.Outcome, r.ErrorCode, r.ErrorMessage,
+	res, err := tx.ExecContext(ctx, updateRequest, ended, r.Outcome, r.ErrorCode, r.ErrorMessage, r.Backend, r.Device, r.Moved,
 		r.PromptTokens, r.CachedTokens, r.CompletionTokens, r.DraftedTokens, r.AcceptedTokens,
 		r.QueueMS, r.PrefillMS, r.DecodeMS, r.FirstTokenMS, r.SampleMS, r.Text, o.kept, r.ID)
 	if err != nil {

@@ -236,7 +236,7 @@ func (a *answer) ganglion(r *appliance.Result) *api.Ganglion {
 	ms := func(d interface{ Seconds() float64 }) float64 { return d.Seconds() * 1000 }
 	g := &api.Ganglion{
 		ID: r.ID, Seed: r.Seed, Params: r.Params, Warnings: r.Warnings,
-		CachedTokens: r.Usage.CachedTokens, Drafted: r.DraftedTokens, Accepted: r.AcceptedTokens, Model: r.Model, Backend: a.info.backend, Numerics: a.info.numerics,
+		CachedTokens: r.Usage.CachedTokens, Drafted: r.DraftedTokens, Accepted: r.AcceptedTokens, Model: r.Model, Backend: r.Backend, Numerics: a.info.numerics,
 		Timings: api.Timings{
 			QueueMS: ms(r.Timings.Queue), PrefillMS: ms(r.Timings.Prefill),
 			DecodeMS: ms(r.Timings.Decode), FirstTokenMS: ms(r.Timings.FirstToken),

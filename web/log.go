@@ -71,7 +71,7 @@ func (s *Server) getLog(w *response, r *http.Request, p httprouter.Params) error
 	}
 	out := api.Record{
 		RecordSummary: summary(rec), Route: rec.Route, Client: rec.Client, Params: rec.Params,
-		ModelHash: rec.ModelHash, Device: rec.Device, Kernels: rec.Kernels, SampleMS: rec.SampleMS,
+		ModelHash: rec.ModelHash, Device: rec.Device, Moved: rec.Moved, Kernels: rec.Kernels, SampleMS: rec.SampleMS,
 		ErrorCode: string(rec.ErrorCode), ErrorMessage: rec.ErrorMessage,
 		Tokens: detailsOf(rec.Tokens).Tokens, Request: string(rec.Body),
 	}

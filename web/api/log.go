@@ -46,6 +46,7 @@ type Record struct {
 	Params       []appliance.Param `json:"params"`
 	ModelHash    string            `json:"model_hash"`
 	Device       string            `json:"device"`
+	Moved        string            `json:"moved"` // which device failed meanwhile, empty: none
 	Kernels      string            `json:"kernels"`
 	SampleMS     float64           `json:"sample_ms"`
 	ErrorCode    string            `json:"error_code"`

@@ -86,7 +86,7 @@ function guesses(r) {
 function Facts({ r }) {
   const tps = r.decode_ms > 0 && r.completion_tokens > 1 ? ((r.completion_tokens - 1) * 1000) / r.decode_ms : 0
   const facts = [
-    ['When', new Date(r.created_at).toLocaleString()], ['Model', r.model], ['Runs on', [r.backend, r.device].filter(Boolean).join(', ')],
+    ['When', new Date(r.created_at).toLocaleString()], ['Model', r.model], ['Runs on', [r.backend, r.device].filter(Boolean).join(', ')], ['What happened', r.moved],
     ['Numerics', r.numerics], ['Seed', r.seed == null ? '–' : String(r.seed)],
     ['Prompt tokens', `${integer(r.prompt_tokens)}${r.cached_tokens > 0 ? `, ${integer(r.cached_tokens)} cached` : ''}`], ['Generated', integer(r.completion_tokens)],
     ['Guessed ahead', guesses(r)],
