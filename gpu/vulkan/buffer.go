@@ -26,6 +26,9 @@ type Buffer struct {
 	closed   bool
 }
 
+// texelBytes is the size of a texel, R32G32B32A32_UINT.
+const texelBytes = 16
+
 const (
 	local    = C.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
 	visible  = C.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
@@ -93,8 +96,8 @@ func (d *Device) newBuffer(size int64, wishes []C.VkFlags, seen bool) (*Buffer, 
 		return nil, fmt.Errorf("vulkan: %s: the driver allows %d allocations: %w", place, d.allocations, device.ErrLimit)
 	}
 	b := &Buffer{d: d, size: size}
-	// Rounded up, so that the last bytes can be filled and read as words.
-	err := d.check(place, C.gv_buffer_create(d.c, C.uint64_t(size+15)&^15, &b.c))
+	// Rounded up, so that the last bytes can be filled and read as words and texels.
+	err := d.check(place, C.gv_buffer_create(d.c, C.uint64_t(size+texelBytes-1)/texelBytes*texelBytes, &b.c))
 	if err == nil {
 		err = b.allocate(place, wishes, seen)
 	}

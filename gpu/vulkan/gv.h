@@ -39,8 +39,8 @@ typedef struct gv_properties {
 	uint32_t timestamp_bits;
 	float timestamp_period; // nanoseconds
 
-	uint32_t storage_buffers, storage_range, push_bytes, allocations;
-	uint64_t allocation_bytes, offset_align, atom;
+	uint32_t storage_buffers, storage_range, texel_buffers, texels, push_bytes, allocations;
+	uint64_t allocation_bytes, offset_align, texel_align, atom;
 	uint32_t invocations, shared_bytes, groups[3];
 
 	uint32_t subgroup; // 0 without arithmetic in compute shaders
@@ -87,7 +87,9 @@ typedef struct gv_layout {
 	VkPipelineLayout pipeline;
 } gv_layout;
 
-gv_status gv_layout_create(gv_device *, uint32_t bindings, uint32_t push_bytes, gv_layout *out);
+// gv_layout_create makes the layout of a kernel; a bit of texels says that the binding is
+// read by texel fetches.
+gv_status gv_layout_create(gv_device *, uint32_t bindings, uint64_t texels, uint32_t push_bytes, gv_layout *out);
 void gv_layout_destroy(gv_device *, gv_layout *);
 gv_status gv_cache_create(gv_device *, const void *data, size_t size, VkPipelineCache *out);
 // gv_cache_data writes at most *size bytes and sets it; data may be NULL to ask for it.
@@ -96,6 +98,13 @@ void gv_cache_destroy(gv_device *, VkPipelineCache);
 gv_status gv_pipeline_create(gv_device *, VkPipelineCache, VkPipelineLayout, const uint32_t *spirv, size_t bytes,
 			     const uint32_t *constants, uint32_t count, VkPipeline *out);
 void gv_pipeline_destroy(gv_device *, VkPipeline);
+
+// gv_range is a part of a buffer that is bound.
+typedef struct gv_range {
+	VkBuffer buffer;
+	uint64_t offset, size;
+	uint32_t texels;
+} gv_range;
 
 // gv_set is a descriptor set: count of the recording's ranges from first on.
 typedef struct gv_set {
@@ -117,9 +126,9 @@ typedef struct gv_command {
 typedef struct gv_recording {
 	const gv_command *commands;
 	const gv_set *sets;
-	const VkDescriptorBufferInfo *ranges;
+	const gv_range *ranges;
 	const uint8_t *params;
-	uint32_t command_count, set_count, range_count;
+	uint32_t command_count, set_count, range_count, texel_count;
 	int timed;
 } gv_recording;
 
@@ -128,6 +137,8 @@ typedef struct gv_program {
 	VkDescriptorPool pool;
 	VkQueryPool queries;
 	VkFence fence;
+	VkBufferView *views;
+	uint32_t view_count;
 } gv_program;
 
 gv_status gv_program_create(gv_device *, const gv_recording *, gv_program *out);

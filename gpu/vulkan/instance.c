@@ -180,9 +180,12 @@ static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static void copy_limits(const VkPhysicalDeviceLimits *l, gv_properties *out) {
 	out->storage_buffers = least(l->maxPerStageDescriptorStorageBuffers, least(l->maxDescriptorSetStorageBuffers, l->maxPerStageResources));
 	out->storage_range = l->maxStorageBufferRange;
+	out->texel_buffers = least(l->maxPerStageDescriptorSampledImages, l->maxPerStageResources);
+	out->texels = l->maxTexelBufferElements;
 	out->push_bytes = l->maxPushConstantsSize;
 	out->allocations = l->maxMemoryAllocationCount;
 	out->offset_align = l->minStorageBufferOffsetAlignment;
+	out->texel_align = l->minTexelBufferOffsetAlignment;
 	out->atom = l->nonCoherentAtomSize;
 	out->invocations = least(l->maxComputeWorkGroupInvocations, l->maxComputeWorkGroupSize[0]);
 	out->shared_bytes = l->maxComputeSharedMemorySize;

@@ -154,10 +154,11 @@ func limits(p *C.gv_properties) device.Limits {
 		StorageBuffers: clampInt(p.storage_buffers),
 		BindingBytes:   int64(p.storage_range),
 		BufferBytes:    int64(min(p.allocation_bytes, math.MaxInt64)),
-		OffsetAlign:    int64(max(p.offset_align, 4)),
+		OffsetAlign:    int64(max(p.offset_align, p.texel_align, 16)),
 		Invocations:    clampInt(p.invocations),
 		SharedBytes:    clampInt(p.shared_bytes),
 		ParamBytes:     clampInt(p.push_bytes),
+		Texels:         int64(p.texels),
 	}
 	for i, n := range p.groups {
 		l.Groups[i] = int64(n)

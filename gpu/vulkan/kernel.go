@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"unsafe"
 
 	"ganglion/gpu/device"
@@ -27,7 +28,24 @@ type Kernel struct {
 }
 
 // layoutKey is what a pipeline's layout depends on.
-type layoutKey struct{ bindings, params int }
+type layoutKey struct {
+	bindings int
+	texels   uint64 // a bit for each binding that is read by texel fetches
+	params   int
+}
+
+// maxBindings is what a layoutKey can tell apart.
+const maxBindings = 64
+
+func keyOf(s *device.Shader) layoutKey {
+	k := layoutKey{bindings: len(s.Bindings), params: s.ParamBytes}
+	for i, b := range s.Bindings {
+		if b.Texels {
+			k.texels |= 1 << i
+		}
+	}
+	return k
+}
 
 const spirvMagic = 0x07230203
 
@@ -45,7 +63,7 @@ func (d *Device) NewKernel(s *device.Shader, constants []uint32) (device.Kernel,
 	if err != nil {
 		return nil, err
 	}
-	layout, err := d.layout(place, layoutKey{len(s.Bindings), s.ParamBytes})
+	layout, err := d.layout(place, keyOf(s))
 	if err != nil {
 		return nil, err
 	}
@@ -87,11 +105,14 @@ func (d *Device) admit(place string, s *device.Shader, constants []uint32) ([]ui
 	}
 	copy(values, constants)
 	l := d.limits
+	texels := bits.OnesCount64(keyOf(s).texels)
 	for _, c := range []struct {
 		what      string
 		have, max int
 	}{
-		{"storage buffers", len(s.Bindings), l.StorageBuffers},
+		{"bindings", len(s.Bindings), maxBindings},
+		{"storage buffers", len(s.Bindings) - texels, l.StorageBuffers},
+		{"texel buffers", texels, clampInt(d.props.texel_buffers)},
 		{"bytes of parameters", s.ParamBytes, l.ParamBytes},
 		{"bytes of shared memory", s.Shared, l.SharedBytes},
 	} {
@@ -112,7 +133,7 @@ func (d *Device) admit(place string, s *device.Shader, constants []uint32) ([]ui
 func (d *Device) layout(place string, k layoutKey) (C.gv_layout, error) {
 	l, ok := d.layouts[k]
 	if !ok {
-		if err := d.check(place, C.gv_layout_create(d.c, C.uint32_t(k.bindings), C.uint32_t(k.params), &l)); err != nil {
+		if err := d.check(place, C.gv_layout_create(d.c, C.uint32_t(k.bindings), C.uint64_t(k.texels), C.uint32_t(k.params), &l)); err != nil {
 			return l, err
 		}
 		d.layouts[k] = l

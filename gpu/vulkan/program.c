@@ -3,13 +3,13 @@
 
 #include <stdlib.h>
 
-gv_status gv_layout_create(gv_device *d, uint32_t bindings, uint32_t push_bytes, gv_layout *out) {
+gv_status gv_layout_create(gv_device *d, uint32_t bindings, uint64_t texels, uint32_t push_bytes, gv_layout *out) {
 	VkDescriptorSetLayoutBinding *all = calloc(bindings ? bindings : 1, sizeof *all);
 	if (!all) return gv_result(VK_ERROR_OUT_OF_HOST_MEMORY, "calloc");
 	for (uint32_t i = 0; i < bindings; i++)
 		all[i] = (VkDescriptorSetLayoutBinding){
 			.binding = i,
-			.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+			.descriptorType = texels >> i & 1 ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
 			.descriptorCount = 1,
 			.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
 		};
@@ -87,38 +87,86 @@ gv_status gv_pipeline_create(gv_device *d, VkPipelineCache cache, VkPipelineLayo
 
 void gv_pipeline_destroy(gv_device *d, VkPipeline p) { d->vkDestroyPipeline(d->handle, p, NULL); }
 
-// create_sets makes the descriptor sets of a recording, written once for all submissions.
-static gv_status create_sets(gv_device *d, const gv_recording *r, VkDescriptorPool *pool, VkDescriptorSet *sets) {
-	if (r->set_count == 0) return GV_OK;
-	VkDescriptorPoolSize size = {.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, .descriptorCount = r->range_count};
-	VkDescriptorPoolCreateInfo info = {
-		.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = r->set_count, .poolSizeCount = 1, .pPoolSizes = &size};
-	GV_TRY(d, vkCreateDescriptorPool, d->handle, &info, NULL, pool);
-	VkWriteDescriptorSet *writes = calloc(r->range_count, sizeof *writes);
-	if (!writes) return gv_result(VK_ERROR_OUT_OF_HOST_MEMORY, "calloc");
-	VkResult result = VK_SUCCESS;
-	for (uint32_t i = 0; result >= 0 && i < r->set_count; i++) {
-		const gv_set *s = &r->sets[i];
-		VkDescriptorSetAllocateInfo set = {
-			.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
-			.descriptorPool = *pool,
-			.descriptorSetCount = 1,
-			.pSetLayouts = &s->layout,
+// descriptors is what the descriptor sets of a recording are written with.
+typedef struct descriptors {
+	VkDescriptorSet *sets;
+	VkDescriptorBufferInfo *infos;
+	VkWriteDescriptorSet *writes;
+} descriptors;
+
+static void free_descriptors(descriptors *a) {
+	free(a->sets);
+	free(a->infos);
+	free(a->writes);
+}
+
+static gv_status create_view(gv_device *d, const gv_range *g, gv_program *p) {
+	VkBufferViewCreateInfo info = {
+		.sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO,
+		.buffer = g->buffer,
+		.format = VK_FORMAT_R32G32B32A32_UINT,
+		.offset = g->offset,
+		.range = g->size,
+	};
+	GV_TRY(d, vkCreateBufferView, d->handle, &info, NULL, &p->views[p->view_count]);
+	p->view_count++;
+	return GV_OK;
+}
+
+// fill_set allocates a descriptor set and prepares what it is written with.
+static gv_status fill_set(gv_device *d, const gv_recording *r, uint32_t set, descriptors *a, gv_program *p) {
+	const gv_set *s = &r->sets[set];
+	VkDescriptorSetAllocateInfo info = {
+		.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+		.descriptorPool = p->pool,
+		.descriptorSetCount = 1,
+		.pSetLayouts = &s->layout,
+	};
+	GV_TRY(d, vkAllocateDescriptorSets, d->handle, &info, &a->sets[set]);
+	for (uint32_t j = 0; j < s->count; j++) {
+		const gv_range *g = &r->ranges[s->first + j];
+		VkWriteDescriptorSet *w = &a->writes[s->first + j];
+		*w = (VkWriteDescriptorSet){
+			.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+			.dstSet = a->sets[set],
+			.dstBinding = j,
+			.descriptorCount = 1,
+			.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+			.pBufferInfo = &a->infos[s->first + j],
 		};
-		result = d->vkAllocateDescriptorSets(d->handle, &set, &sets[i]);
-		for (uint32_t j = 0; j < s->count; j++)
-			writes[s->first + j] = (VkWriteDescriptorSet){
-				.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
-				.dstSet = sets[i],
-				.dstBinding = j,
-				.descriptorCount = 1,
-				.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-				.pBufferInfo = &r->ranges[s->first + j],
-			};
+		a->infos[s->first + j] = (VkDescriptorBufferInfo){.buffer = g->buffer, .offset = g->offset, .range = g->size};
+		if (g->texels) {
+			w->descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
+			w->pTexelBufferView = &p->views[p->view_count];
+			gv_status made = create_view(d, g, p);
+			if (made.result < 0) return made;
+		}
 	}
-	if (result >= 0) d->vkUpdateDescriptorSets(d->handle, r->range_count, writes, 0, NULL);
-	free(writes);
-	return result < 0 ? gv_result(result, "vkAllocateDescriptorSets") : GV_OK;
+	return GV_OK;
+}
+
+// create_sets makes the descriptor sets of a recording, written once for all submissions.
+static gv_status create_sets(gv_device *d, const gv_recording *r, descriptors *a, gv_program *p) {
+	if (r->set_count == 0) return GV_OK;
+	a->sets = calloc(r->set_count, sizeof *a->sets);
+	a->infos = calloc(r->range_count, sizeof *a->infos);
+	a->writes = calloc(r->range_count, sizeof *a->writes);
+	p->views = calloc(r->texel_count + 1, sizeof *p->views);
+	if (!a->sets || !a->infos || !a->writes || !p->views) return gv_result(VK_ERROR_OUT_OF_HOST_MEMORY, "calloc");
+	VkDescriptorPoolSize sizes[2] = {0};
+	uint32_t n = 0;
+	if (r->range_count > r->texel_count)
+		sizes[n++] = (VkDescriptorPoolSize){VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, r->range_count - r->texel_count};
+	if (r->texel_count) sizes[n++] = (VkDescriptorPoolSize){VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, r->texel_count};
+	VkDescriptorPoolCreateInfo pool = {
+		.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = r->set_count, .poolSizeCount = n, .pPoolSizes = sizes};
+	GV_TRY(d, vkCreateDescriptorPool, d->handle, &pool, NULL, &p->pool);
+	for (uint32_t i = 0; i < r->set_count; i++) {
+		gv_status s = fill_set(d, r, i, a, p);
+		if (s.result < 0) return s;
+	}
+	d->vkUpdateDescriptorSets(d->handle, r->range_count, a->writes, 0, NULL);
+	return GV_OK;
 }
 
 static gv_status record(gv_device *d, const gv_recording *r, const VkDescriptorSet *sets, const gv_program *p) {
@@ -171,12 +219,11 @@ static gv_status create_objects(gv_device *d, const gv_recording *r, gv_program 
 
 gv_status gv_program_create(gv_device *d, const gv_recording *r, gv_program *out) {
 	*out = (gv_program){0};
-	VkDescriptorSet *sets = calloc(r->set_count ? r->set_count : 1, sizeof *sets);
-	if (!sets) return gv_result(VK_ERROR_OUT_OF_HOST_MEMORY, "calloc");
+	descriptors a = {0};
 	gv_status s = create_objects(d, r, out);
-	if (s.result >= 0) s = create_sets(d, r, &out->pool, sets);
-	if (s.result >= 0) s = record(d, r, sets, out);
-	free(sets);
+	if (s.result >= 0) s = create_sets(d, r, &a, out);
+	if (s.result >= 0) s = record(d, r, a.sets, out);
+	free_descriptors(&a);
 	if (s.result < 0) gv_program_destroy(d, out);
 	return s;
 }
@@ -185,6 +232,8 @@ void gv_program_destroy(gv_device *d, gv_program *p) {
 	if (p->commands) d->vkFreeCommandBuffers(d->handle, d->programs, 1, &p->commands);
 	d->vkDestroyQueryPool(d->handle, p->queries, NULL);
 	d->vkDestroyDescriptorPool(d->handle, p->pool, NULL);
+	for (uint32_t i = 0; i < p->view_count; i++) d->vkDestroyBufferView(d->handle, p->views[i], NULL);
+	free(p->views);
 	d->vkDestroyFence(d->handle, p->fence, NULL);
 	*p = (gv_program){0};
 }

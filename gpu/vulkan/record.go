@@ -20,7 +20,8 @@ type recorder struct {
 	d        *Device
 	commands []C.gv_command
 	sets     []C.gv_set
-	ranges   []C.VkDescriptorBufferInfo
+	ranges   []C.gv_range
+	texels   int // of the ranges
 	params   []byte
 	known    map[string]C.uint32_t // descriptor sets by layout and ranges
 	buffers  map[*Buffer]struct{}
@@ -64,6 +65,7 @@ func (r *recorder) record(p *Program) error {
 		command_count: C.uint32_t(len(r.commands)),
 		set_count:     C.uint32_t(len(r.sets)),
 		range_count:   C.uint32_t(len(r.ranges)),
+		texel_count:   C.uint32_t(r.texels),
 	}
 	// C reads the slices during the call only; pinned, they may be pointed at.
 	if len(r.commands) > 0 {
@@ -134,19 +136,20 @@ func (r *recorder) set(place string, k *Kernel, all []device.Range) (C.uint32_t,
 		return C.GV_NO_SET, nil
 	}
 	key := binary.LittleEndian.AppendUint64(nil, uint64(k.layout.set))
-	first := len(r.ranges)
+	first, texels := len(r.ranges), r.texels
 	for i, g := range all {
-		v, err := r.resolve(fmt.Sprintf("%s: binding %d", place, i), g)
+		v, err := r.resolve(fmt.Sprintf("%s: binding %d", place, i), g, k.shader.Bindings[i].Texels)
 		if err != nil {
 			return 0, err
 		}
 		r.ranges = append(r.ranges, v)
 		key = binary.LittleEndian.AppendUint64(key, uint64(v.buffer))
 		key = binary.LittleEndian.AppendUint64(key, uint64(v.offset))
-		key = binary.LittleEndian.AppendUint64(key, uint64(v._range))
+		key = binary.LittleEndian.AppendUint64(key, uint64(v.size))
+		r.texels += int(v.texels)
 	}
 	if n, ok := r.known[string(key)]; ok {
-		r.ranges = r.ranges[:first]
+		r.ranges, r.texels = r.ranges[:first], texels
 		return n, nil
 	}
 	n := C.uint32_t(len(r.sets))
@@ -155,8 +158,8 @@ func (r *recorder) set(place string, k *Kernel, all []device.Range) (C.uint32_t,
 	return n, nil
 }
 
-// resolve checks a range and gives its descriptor.
-func (r *recorder) resolve(place string, g device.Range) (v C.VkDescriptorBufferInfo, err error) {
+// resolve checks a range and gives what is bound.
+func (r *recorder) resolve(place string, g device.Range, texels bool) (v C.gv_range, err error) {
 	b, ok := g.Buffer.(*Buffer)
 	if !ok || b.d != r.d {
 		return v, fmt.Errorf("vulkan: %s: the buffer is not of this device", place)
@@ -171,10 +174,17 @@ func (r *recorder) resolve(place string, g device.Range) (v C.VkDescriptorBuffer
 	if g.Offset < 0 || size <= 0 || g.Offset > b.size || size > b.size-g.Offset {
 		return v, fmt.Errorf("vulkan: %s: %d bytes at %d of a buffer of %d", place, g.Size, g.Offset, b.size)
 	}
-	if g.Offset%r.d.limits.OffsetAlign != 0 || size > r.d.limits.BindingBytes {
+	most := r.d.limits.BindingBytes
+	if texels {
+		size = (size + texelBytes - 1) / texelBytes * texelBytes // a buffer's last texel is whole
+		most = r.d.limits.Texels * texelBytes
+		v.texels = 1
+	}
+	if g.Offset%r.d.limits.OffsetAlign != 0 || size > most {
 		return v, fmt.Errorf("vulkan: %s: %d bytes at %d, at most %d at multiples of %d: %w",
-			place, size, g.Offset, r.d.limits.BindingBytes, r.d.limits.OffsetAlign, device.ErrLimit)
+			place, size, g.Offset, most, r.d.limits.OffsetAlign, device.ErrLimit)
 	}
 	r.buffers[b] = struct{}{}
-	return C.VkDescriptorBufferInfo{buffer: b.c.handle, offset: C.VkDeviceSize(g.Offset), _range: C.VkDeviceSize(size)}, nil
+	v.buffer, v.offset, v.size = b.c.handle, C.uint64_t(g.Offset), C.uint64_t(size)
+	return v, nil
 }

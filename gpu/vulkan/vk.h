@@ -29,6 +29,7 @@ typedef struct VkDevice_T *VkDevice;
 typedef struct VkQueue_T *VkQueue;
 typedef struct VkCommandBuffer_T *VkCommandBuffer;
 typedef uint64_t VkBuffer;
+typedef uint64_t VkBufferView;
 typedef uint64_t VkCommandPool;
 typedef uint64_t VkDebugUtilsMessengerEXT;
 typedef uint64_t VkDescriptorPool;
@@ -79,6 +80,7 @@ enum {
 	VK_STRUCTURE_TYPE_FENCE_CREATE_INFO = 8,
 	VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO = 11,
 	VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO = 12,
+	VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO = 13,
 	VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO = 16,
 	VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO = 17,
 	VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO = 18,
@@ -119,9 +121,12 @@ enum {
 	VK_MEMORY_PROPERTY_HOST_CACHED_BIT = 8,
 	VK_BUFFER_USAGE_TRANSFER_SRC_BIT = 1,
 	VK_BUFFER_USAGE_TRANSFER_DST_BIT = 2,
+	VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT = 4,
 	VK_BUFFER_USAGE_STORAGE_BUFFER_BIT = 32,
+	VK_FORMAT_R32G32B32A32_UINT = 107,
 	VK_SHADER_STAGE_COMPUTE_BIT = 32,
 	VK_SUBGROUP_FEATURE_ARITHMETIC_BIT = 4,
+	VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER = 4,
 	VK_DESCRIPTOR_TYPE_STORAGE_BUFFER = 7,
 	VK_PIPELINE_BIND_POINT_COMPUTE = 1,
 	VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT = 2,
@@ -215,7 +220,9 @@ typedef struct VkDebugUtilsMessengerCreateInfoEXT {
 } VkDebugUtilsMessengerCreateInfoEXT;
 
 typedef struct VkPhysicalDeviceLimits {
-	uint32_t unusedImages[7];
+	uint32_t unusedImages[5];
+	uint32_t maxTexelBufferElements;
+	uint32_t unusedUniformRange;
 	uint32_t maxStorageBufferRange;
 	uint32_t maxPushConstantsSize;
 	uint32_t maxMemoryAllocationCount;
@@ -223,7 +230,8 @@ typedef struct VkPhysicalDeviceLimits {
 	VkDeviceSize unusedSparse[2];
 	uint32_t unusedSets[3];
 	uint32_t maxPerStageDescriptorStorageBuffers;
-	uint32_t unusedStage[3];
+	uint32_t maxPerStageDescriptorSampledImages;
+	uint32_t unusedStage[2];
 	uint32_t maxPerStageResources;
 	uint32_t unusedSet[3];
 	uint32_t maxDescriptorSetStorageBuffers;
@@ -234,7 +242,8 @@ typedef struct VkPhysicalDeviceLimits {
 	uint32_t maxComputeWorkGroupSize[3];
 	uint32_t unusedViewports[13];
 	size_t unusedMapAlignment;
-	VkDeviceSize unusedOffsets[2];
+	VkDeviceSize minTexelBufferOffsetAlignment;
+	VkDeviceSize unusedUniformAlignment;
 	VkDeviceSize minStorageBufferOffsetAlignment;
 	uint32_t unusedTexels[22];
 	float timestampPeriod;
@@ -380,6 +389,16 @@ typedef struct VkBufferCreateInfo {
 	const uint32_t *pQueueFamilyIndices;
 } VkBufferCreateInfo;
 
+typedef struct VkBufferViewCreateInfo {
+	VkStructureType sType;
+	const void *pNext;
+	VkFlags flags;
+	VkBuffer buffer;
+	int32_t format;
+	VkDeviceSize offset;
+	VkDeviceSize range;
+} VkBufferViewCreateInfo;
+
 typedef struct VkMemoryRequirements {
 	VkDeviceSize size;
 	VkDeviceSize alignment;
@@ -520,7 +539,7 @@ typedef struct VkWriteDescriptorSet {
 	int32_t descriptorType;
 	const void *pImageInfo;
 	const VkDescriptorBufferInfo *pBufferInfo;
-	const void *pTexelBufferView;
+	const VkBufferView *pTexelBufferView;
 } VkWriteDescriptorSet;
 
 typedef struct VkCommandPoolCreateInfo {
@@ -615,6 +634,8 @@ typedef struct VkSubmitInfo {
 	F(VkResult, vkQueueSubmit, (VkQueue, uint32_t, const VkSubmitInfo *, VkFence))              \
 	F(VkResult, vkCreateBuffer, (VkDevice, const VkBufferCreateInfo *, const void *, VkBuffer *)) \
 	F(void, vkDestroyBuffer, (VkDevice, VkBuffer, const void *))                                \
+	F(VkResult, vkCreateBufferView, (VkDevice, const VkBufferViewCreateInfo *, const void *, VkBufferView *)) \
+	F(void, vkDestroyBufferView, (VkDevice, VkBufferView, const void *))                        \
 	F(void, vkGetBufferMemoryRequirements, (VkDevice, VkBuffer, VkMemoryRequirements *))        \
 	F(VkResult, vkAllocateMemory, (VkDevice, const VkMemoryAllocateInfo *, const void *, VkDeviceMemory *)) \
 	F(void, vkFreeMemory, (VkDevice, VkDeviceMemory, const void *))                             \
