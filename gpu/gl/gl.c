@@ -22,7 +22,9 @@ enum {
 	LINK_STATUS = 0x8B82,
 	PROGRAM_BINARY_RETRIEVABLE_HINT = 0x8257,
 	PROGRAM_BINARY_LENGTH = 0x8741,
-	SHADER_STORAGE_BARRIER_BIT = 0x2000,
+	TEXTURE_BUFFER = 0x8C2A,
+	TEXTURE0 = 0x84C0,
+	RGBA32UI = 0x8D70,
 	SYNC_GPU_COMMANDS_COMPLETE = 0x9117,
 	SYNC_FLUSH_COMMANDS_BIT = 0x0001,
 	ALREADY_SIGNALED = 0x911A,
@@ -57,6 +59,9 @@ int ggl_find(struct ggl *g, int function, const char *name) {
 		break;
 	case GGL_STORAGE:
 		*(void **)&g->BufferStorage = p;
+		break;
+	case GGL_TEXELS:
+		*(void **)&g->TexBufferRange = p;
 		break;
 	case GGL_UUID:
 		*(void **)&g->GetUnsignedBytei_v = p;
@@ -184,6 +189,16 @@ int ggl_buffer_read(struct ggl *g, GLuint buffer, GLintptr offset, GLsizeiptr n,
 
 void ggl_buffer_delete(struct ggl *g, GLuint buffer) { g->DeleteBuffers(1, &buffer); }
 
+int ggl_texture_new(struct ggl *g, GLuint buffer, GLintptr offset, GLsizeiptr size, GLuint *texture, GLenum *code) {
+	g->GenTextures(1, texture);
+	g->ActiveTexture(TEXTURE0);
+	g->BindTexture(TEXTURE_BUFFER, *texture);
+	g->TexBufferRange(TEXTURE_BUFFER, RGBA32UI, buffer, offset, size);
+	return failure(g, code);
+}
+
+void ggl_textures_delete(struct ggl *g, int n, const GLuint *textures) { g->DeleteTextures(n, textures); }
+
 GLuint ggl_program_compile(struct ggl *g, const char *text, int length, int keep, char *log, int size) {
 	GLenum code;
 	GLint ok = 0;
@@ -256,6 +271,7 @@ static GLuint64 now(void) {
 // bound again.
 struct bound {
 	GLuint program;
+	GLuint texture[GGL_BINDINGS];
 	GLuint buffer[GGL_BINDINGS];
 	GLintptr offset[GGL_BINDINGS];
 	GLsizeiptr size[GGL_BINDINGS];
@@ -267,6 +283,13 @@ static void bind(struct ggl *g, struct bound *b, const struct ggl_command *c, GL
 	if (c->program != b->program)
 		g->UseProgram(b->program = c->program);
 	for (GLuint i = 0; i < c->bindings; i++) {
+		if (c->texture[i]) {
+			if (c->texture[i] == b->texture[i])
+				continue;
+			g->ActiveTexture(TEXTURE0 + i);
+			g->BindTexture(TEXTURE_BUFFER, b->texture[i] = c->texture[i]);
+			continue;
+		}
 		if (c->buffer[i] == b->buffer[i] && c->offset[i] == b->offset[i] && c->size[i] == b->size[i])
 			continue;
 		b->buffer[i] = c->buffer[i];
@@ -290,7 +313,7 @@ int ggl_submit(struct ggl *g, const struct ggl_submission *s, GLsync *fence, GLe
 		const struct ggl_command *c = &s->commands[i];
 		GLuint64 start = 0;
 		if (c->barrier)
-			g->MemoryBarrier(SHADER_STORAGE_BARRIER_BIT);
+			g->MemoryBarrier(s->barriers);
 		bind(g, &b, c, s->params);
 		switch (s->timing) {
 		case GGL_UNTIMED:

@@ -75,6 +75,10 @@ typedef struct ggl_sync *GLsync;
 	X(void, DeleteSync, (GLsync sync))                                                     \
 	X(void, Flush, (void))                                                                 \
 	X(void, Finish, (void))                                                                \
+	X(void, GenTextures, (GLsizei n, GLuint *textures))                                    \
+	X(void, DeleteTextures, (GLsizei n, const GLuint *textures))                           \
+	X(void, ActiveTexture, (GLenum unit))                                                  \
+	X(void, BindTexture, (GLenum target, GLuint texture))                                  \
 	X(void, GenQueries, (GLsizei n, GLuint *queries))                                      \
 	X(void, DeleteQueries, (GLsizei n, const GLuint *queries))                             \
 	X(void, BeginQuery, (GLenum target, GLuint query))                                     \
@@ -86,6 +90,8 @@ typedef struct ggl_sync *GLsync;
 	X(void, GetQueryObjectui64v, (GLuint query, GLenum name, GLuint64 *value))             \
 	X(GLenum, GetGraphicsResetStatus, (void))                                              \
 	X(void, BufferStorage, (GLenum target, GLsizeiptr size, const void *data, GLbitfield f)) \
+	X(void, TexBufferRange,                                                                \
+	  (GLenum target, GLenum format, GLuint buffer, GLintptr offset, GLsizeiptr size))     \
 	X(void, GetUnsignedBytei_v, (GLenum target, GLuint index, GLubyte *data))
 
 struct ggl {
@@ -129,7 +135,7 @@ void ggl_pump(struct ggl *g);
 // version or an extension gives it. Only what is listed is asked for by name: a getter
 // may answer a name that the context does not know with a function that does nothing.
 const char *ggl_load(struct ggl *g);
-enum { GGL_QUERY, GGL_RESET, GGL_STORAGE, GGL_UUID };
+enum { GGL_QUERY, GGL_RESET, GGL_STORAGE, GGL_TEXELS, GGL_UUID };
 int ggl_find(struct ggl *g, int function, const char *name);
 
 const char *ggl_string(struct ggl *g, GLenum name);
@@ -147,6 +153,10 @@ int ggl_buffer_write(struct ggl *g, GLuint buffer, GLintptr offset, GLsizeiptr n
 int ggl_buffer_read(struct ggl *g, GLuint buffer, GLintptr offset, GLsizeiptr n, void *data, GLenum *code);
 void ggl_buffer_delete(struct ggl *g, GLuint buffer);
 
+// ggl_texture_new makes a buffer texture of four words a texel of a part of a buffer.
+int ggl_texture_new(struct ggl *g, GLuint buffer, GLintptr offset, GLsizeiptr size, GLuint *texture, GLenum *code);
+void ggl_textures_delete(struct ggl *g, int n, const GLuint *textures);
+
 // ggl_program_compile gives 0 and the driver's words in log when the text is refused.
 GLuint ggl_program_compile(struct ggl *g, const char *text, int length, int keep, char *log, int size);
 // ggl_program_load gives 0 when the driver does not take the binary.
@@ -162,6 +172,7 @@ struct ggl_command {
 	GLuint bindings;
 	GLuint barrier; // 1: before this command
 	GLuint groups[3];
+	GLuint texture[GGL_BINDINGS]; // bound instead of the buffer, 0 = none
 	GLuint buffer[GGL_BINDINGS];
 	GLintptr offset[GGL_BINDINGS];
 	GLsizeiptr size[GGL_BINDINGS];
@@ -180,7 +191,7 @@ struct ggl_submission {
 	const struct ggl_command *commands;
 	int n;
 	GLuint params; // uniform buffer with all parameter blocks, 0 = none
-	GLbitfield end_barriers;
+	GLbitfield barriers, end_barriers; // of commands with a barrier, and behind the last
 	int timing;
 	GLuint *queries;  // n
 	GLuint64 *nanos;  // n, written under GGL_CLOCK

@@ -1,3 +1,5 @@
+//go:build cgo && (linux || windows)
+
 package gl
 
 import (

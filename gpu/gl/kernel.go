@@ -65,6 +65,11 @@ func (c *context) fits(s *device.Shader, constants []uint32) error {
 	} else if len(s.Constants) > 0 {
 		wg = int(s.Constants[0].Default)
 	}
+	for _, b := range s.Bindings {
+		if b.Texels && c.limits.Texels == 0 {
+			return fmt.Errorf("binding %q: texel fetches: %w", b.Name, device.ErrLimit)
+		}
+	}
 	for _, x := range []struct {
 		what       string
 		asked, has int

@@ -38,6 +38,8 @@ const (
 	subgroupStages  = 0x9533
 	subgroupCan     = 0x9534
 	gpuDisjoint     = 0x8FBB
+	texelsMost      = 0x8C2B // GL_MAX_TEXTURE_BUFFER_SIZE
+	texelsAlign     = 0x919F // GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT
 )
 
 // facts is what a new context is asked.
@@ -122,6 +124,19 @@ func (f *facts) find(g *C.struct_ggl, d dialect, version int, ext map[string]boo
 	case es && ext["GL_EXT_buffer_storage"]:
 		f.mapped = lookup(C.GGL_STORAGE, "glBufferStorageEXT")
 	}
+	name := ""
+	switch {
+	case !es || version >= 32:
+		name = "glTexBufferRange"
+	case ext["GL_EXT_texture_buffer"]:
+		name = "glTexBufferRangeEXT"
+	case ext["GL_OES_texture_buffer"]:
+		name = "glTexBufferRangeOES"
+	}
+	if name != "" && lookup(C.GGL_TEXELS, name) {
+		f.limits.Texels = int64(C.ggl_integer(g, texelsMost))
+		f.limits.OffsetAlign = max(f.limits.OffsetAlign, int64(C.ggl_integer(g, texelsAlign)))
+	}
 	if ext["GL_EXT_memory_object"] && lookup(C.GGL_UUID, "glGetUnsignedBytei_vEXT") {
 		var device, driver, none [16]byte
 		C.ggl_uuid(g, (*C.uchar)(&device[0]), (*C.uchar)(&driver[0]))
@@ -165,4 +180,3 @@ func limits(g *C.struct_ggl) device.Limits {
 	}
 	return l
 }
-

@@ -16,7 +16,7 @@ func source(s *device.Shader, d device.Dialect, constants []uint32) string {
 	case device.GLSL320ES:
 		b.WriteString("#version 320 es\n#define PRECISE precise\nprecision highp float;\nprecision highp int;\n")
 	default:
-		b.WriteString("#version 310 es\n#define PRECISE\nprecision highp float;\nprecision highp int;\n")
+		b.WriteString("#version 310 es\n#extension GL_EXT_texture_buffer : enable\n#define PRECISE\nprecision highp float;\nprecision highp int;\n")
 	}
 	for i, c := range s.Constants {
 		v := c.Default
