@@ -19,10 +19,19 @@ typedef struct {
     int16_t c32[4]; // -32·Σq, by half
 } gl_qblk;
 
+// gl_wblk is 32 activations as the whole numbers of exact mode (gpu/DESIGN.md, rule 2).
+typedef struct {
+    float s;      // scale
+    float z[3];   // their sum, of the block and of its halves, rounded to float
+    int32_t zh[2], zl[2]; // sum of each half = 4096·zh + zl
+    // X = 4096·H + L of columns 4g…4g+3: H of columns 0, 2 and 1, 3, then L of them
+    int16_t w[8][8];
+} gl_wblk;
+
 // The layouts a matrix can have in memory; doc.go draws them.
 enum {
-    GL_EXACT, // the file's bytes, widened row by row
-    GL_F32,   // the file's bytes, float kernels
+    GL_NONE, // no matrix
+    GL_F32,  // the file's bytes, float kernels
     GL_F16,
     GL_BF16,
     GL_Q8, // packed layouts: GL_Q8 and above
@@ -42,7 +51,7 @@ enum {
     GL_LAYOUTS
 };
 
-enum { GL_TILE = 8, GL_CHUNK = 256, GL_LSE = 1024, GL_MOE_ROWS = 16, GL_PAGE = 64, GL_CHUNK_PAGES = GL_CHUNK / GL_PAGE };
+enum { GL_TILE = 8, GL_LANES = 8, GL_CHUNK = 256, GL_LSE = 1024, GL_MOE_ROWS = 16, GL_PAGE = 64, GL_CHUNK_PAGES = GL_CHUNK / GL_PAGE };
 
 // The types of cached keys and values. A head of n values in GL_KV_Q8 is n signed bytes
 // and then a half for each 32 of them, their scale.
@@ -65,7 +74,6 @@ enum {
 };
 
 // The element types of gpu/tensor that the C code knows, by their GGUF numbers.
-// T_CODES is no type of a file: weights.go makes it of the types that have no kernels.
 enum {
     T_F32 = 0,
     T_F16 = 1,
@@ -82,19 +90,10 @@ enum {
     T_IQ4_NL = 20,
     T_IQ4_XS = 23,
     T_BF16 = 30,
-    T_MXFP4 = 39,
-    T_CODES = 1000 // per 32 columns: two float scales, one per 16, then 32 signed bytes
+    T_MXFP4 = 39
 };
 
-// gl_block gives the columns and bytes of one block of a type.
-static inline int gl_block_cols(int type) {
-    switch (type) {
-    case T_F32: case T_F16: case T_BF16: return 1;
-    case T_Q2_K: case T_Q3_K: case T_Q4_K: case T_Q5_K: case T_Q6_K: case T_IQ4_XS: return 256;
-    }
-    return 32;
-}
-
+// gl_block_bytes is the size of one block of a type.
 static inline int gl_block_bytes(int type) {
     switch (type) {
     case T_F32: return 4;
@@ -111,7 +110,6 @@ static inline int gl_block_bytes(int type) {
     case T_Q6_K: return 210;
     case T_IQ4_XS: return 136;
     case T_MXFP4: return 17;
-    case T_CODES: return 40;
     }
     return 0;
 }
@@ -216,8 +214,8 @@ typedef struct {
     int32_t slots, threads; // threads: of the run
     int32_t slot_pages; // entries of one slot's page table
     float *arena[2];
-    gl_qblk *quant;  // activations of the current quantised view: [rows][quant_stride]
-    int64_t quant_stride;
+    uint8_t *quant;  // activations of the current quantised view: [rows][quant_stride] blocks
+    int64_t quant_stride, quant_bytes; // blocks of a row; bytes of one: gl_qblk or in exact mode gl_wblk
     float *partial;  // attention partials of split rows
     float **scratch; // per thread
     float *head_part; // [outs][threads][2] and block sums
@@ -243,9 +241,10 @@ typedef struct {
     const char *name;
     gl_run_op ops[GL_OPS];
     // mm multiplies tiles [t0, t1) of one expert with n rows of x and writes
-    // y[row·ys + weight row]. x is gl_qblk for packed layouts, float otherwise; xs is
-    // its stride in elements. scratch holds GL_TILE rows of float.
-    void (*mm[GL_LAYOUTS])(const gl_weight *w, int expert, int t0, int t1, const void *x, int64_t xs, int n,
+    // y[row·ys + weight row]. x is gl_qblk (fast mode, [0]) or gl_wblk (exact mode, [1])
+    // for packed layouts, float otherwise; xs is its stride in elements. scratch holds
+    // GL_TILE rows of float.
+    void (*mm[2][GL_LAYOUTS])(const gl_weight *w, int expert, int t0, int t1, const void *x, int64_t xs, int n,
                            const float *bias, float *y, int64_t ys, float *scratch);
 } gl_kernels;
 
@@ -257,7 +256,7 @@ const gl_kernels *gl_neondot(void);
 const gl_kernels *gl_pick(const char *name); // "" picks the best; NULL when absent
 
 // Packing (pack.c). gl_pack fills tiles [t0, t1), counted over all experts, from the
-// file's bytes; gl_pack_f32 packs widened rows of one tile as GL_Q8C.
+// file's bytes; gl_pack_codes one row of a tile as GL_Q8C.
 int64_t gl_tile_bytes(int layout, int cols);
 int gl_layout_of(int type); // packed layout of a GGUF type, or -1
 void gl_pack(const gl_weight *w, int64_t t0, int64_t t1);

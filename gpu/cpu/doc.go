@@ -26,7 +26,7 @@
 // attention into (row, group of heads) and, when rows are few, chunks of positions;
 // everything else by rows, or by columns for wide outputs.
 //
-// # Layouts of fast mode
+// # Layouts
 //
 // A tile is eight weight rows. It holds the scales of all its blocks, padded to 64
 // bytes, then the quants of all its blocks; a block is 32 columns (k) of the eight
@@ -63,10 +63,11 @@
 // IQ4_NL, IQ4_XS and MXFP4 keep their codes in 4 bits and look the levels up. F32, F16
 // and BF16 are multiplied from the file's bytes with float activations: no second
 // copy. Types without a kernel (IQ1…IQ3, TQ, NVFP4) are split exactly into signed
-// bytes and a float scale per 16 (tensor.Codes), which both modes multiply.
+// bytes and a float scale per 16 (tensor.Codes).
 //
-// In exact mode nothing else is repacked: k_exact.h widens the file's bytes in
-// registers, four columns of as many rows as a vector has 128 bits.
+// Both modes read the same tiles: fast mode multiplies them with signed bytes
+// (k_quant.h), exact mode with whole numbers of 23 bits (k_whole.h). F32, F16 and BF16
+// have kernels for each (k_float.h, k_exact.h).
 //
 // # Figures
 //

@@ -62,7 +62,12 @@ static void op_rows(const gl_prog *p, const gl_op *op, int tid) {
 static void op_quant(const gl_prog *p, const gl_op *op, int tid) {
     int r0, r1;
     r_rows(p, gl_count(p, op->in[0].set), tid, &r0, &r1);
-    for (int r = r0; r < r1; r++) quantise(gl_row(p, &op->in[0], r), op->in[0].width, p->quant + r * p->quant_stride);
+    for (int r = r0; r < r1; r++) {
+        const float *x = gl_row(p, &op->in[0], r);
+        uint8_t *out = p->quant + r * p->quant_stride * p->quant_bytes;
+        if (p->exact) x_round(x, op->in[0].width, (gl_wblk *)out);
+        else quantise(x, op->in[0].width, (gl_qblk *)out);
+    }
 }
 
 // n_weight is the weight of group c of a norm: one group's, or one per column.

@@ -9,7 +9,7 @@ static void m_chunk(const gl_prog *p, const gl_op *op, const gl_mat *m, int t0, 
     const void *x = p->quant;
     int64_t xs = p->quant_stride;
     if (m->w->layout < GL_Q8) x = gl_row(p, &op->in[0], 0), xs = op->in[0].stride;
-    KERNELS.mm[m->w->layout](m->w, 0, t0, t1, x, xs, n, m->bias, gl_row(p, &m->out, 0), m->out.stride, p->scratch[tid]);
+    KERNELS.mm[p->exact][m->w->layout](m->w, 0, t0, t1, x, xs, n, m->bias, gl_row(p, &m->out, 0), m->out.stride, p->scratch[tid]);
 }
 
 // op_matmul multiplies a group of matrices with one input. i = {fused GLU}: mats are

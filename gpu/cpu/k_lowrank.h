@@ -42,7 +42,7 @@ INLINE void lr_down(const gl_prog *p, const gl_op *op, int r, int n, int k, int 
     }
     const float *x = gl_row(p, &op->in[0], r);
     if (op->in[0].width != a->cols) x += (int64_t)k * a->cols;
-    KERNELS.mm[op->i[3]](a, lr_expert(p, op, r, k), t, t + 1, x, op->in[0].stride, n, NULL,
+    KERNELS.mm[p->exact][op->i[3]](a, lr_expert(p, op, r, k), t, t + 1, x, op->in[0].stride, n, NULL,
                          lr_mid(p, r) + (int64_t)k * a->rows, p->mid_stride, p->scratch[tid]);
 }
 
@@ -54,7 +54,7 @@ INLINE void lr_up(const gl_prog *p, const gl_op *op, int r, int n, int k, int t0
     gl_weight part = *b; // rows [c0, c1) as a matrix of their own
     part.data += ((int64_t)lr_expert(p, op, r, k) * b->rows + c0) * b->row_bytes;
     part.rows = c1 - c0;
-    KERNELS.mm[op->i[4]](&part, 0, 0, t1 - t0, lr_mid(p, r) + (int64_t)k * b->cols, p->mid_stride, n, NULL, y, ys, p->scratch[tid]);
+    KERNELS.mm[p->exact][op->i[4]](&part, 0, 0, t1 - t0, lr_mid(p, r) + (int64_t)k * b->cols, p->mid_stride, n, NULL, y, ys, p->scratch[tid]);
     for (int i = 0; i < n; i++) {
         v8f s = vset(lr_strength(p, op, r + i));
         float *out = gl_row(p, &op->out[0], r + i) + (int64_t)k * b->rows;

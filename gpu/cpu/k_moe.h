@@ -112,7 +112,12 @@ INLINE const uint8_t *moe_in(const gl_prog *p, const gl_op *op, int pair) {
     const int r = pair / op->i[0], j = pair % op->i[0];
     const int64_t own = op->in[0].width != w->cols ? (int64_t)j * w->cols : 0; // an input per expert
     if (w->layout < GL_Q8) return (const uint8_t *)(gl_row(p, &op->in[0], r) + own);
-    return (const uint8_t *)(p->quant + r * p->quant_stride + own / 32);
+    return (const uint8_t *)(p->quant + (r * p->quant_stride + own / 32) * p->quant_bytes);
+}
+
+// moe_bytes is the size of one input.
+INLINE size_t moe_bytes(const gl_prog *p, const gl_weight *w) {
+    return w->layout >= GL_Q8 ? (size_t)(w->cols / 32 * p->quant_bytes) : (size_t)w->cols * 4;
 }
 
 INLINE float *moe_out(const gl_prog *p, const gl_op *op, int pair) {
@@ -127,17 +132,17 @@ static void moe_rows(const gl_prog *p, const gl_op *op, int expert, const int32_
     const gl_weight *w = op->w;
     const float *bias = op->vec[0] ? op->vec[0] + (int64_t)expert * w->rows : NULL;
     if (n == 1) {
-        KERNELS.mm[w->layout](w, expert, t0, t1, moe_in(p, op, *pair), 0, 1, bias, moe_out(p, op, *pair), 0, scratch);
+        KERNELS.mm[p->exact][w->layout](w, expert, t0, t1, moe_in(p, op, *pair), 0, 1, bias, moe_out(p, op, *pair), 0, scratch);
         return;
     }
     const int packed = w->layout >= GL_Q8, c0 = t0 * GL_TILE, cols = (t1 * GL_TILE < w->rows ? t1 * GL_TILE : w->rows) - c0;
-    const size_t bytes = packed ? (size_t)w->cols / 32 * sizeof(gl_qblk) : (size_t)w->cols * 4;
+    const size_t bytes = moe_bytes(p, w);
     uint8_t *x = (uint8_t *)mem;
-    float *y = mem + (int64_t)GL_MOE_ROWS * w->cols;
+    float *y = mem + GL_MOE_ROWS * bytes / 4;
     const int64_t ys = (int64_t)(t1 - t0) * GL_TILE;
     for (int i = 0; i < n; i++) memcpy(x + i * bytes, moe_in(p, op, pair[i]), bytes);
     // The kernels count columns from tile 0, of which y has no room for those before t0.
-    KERNELS.mm[w->layout](w, expert, t0, t1, x, packed ? w->cols / 32 : w->cols, n, bias, y - c0, ys, scratch);
+    KERNELS.mm[p->exact][w->layout](w, expert, t0, t1, x, packed ? w->cols / 32 : w->cols, n, bias, y - c0, ys, scratch);
     for (int i = 0; i < n; i++) memcpy(moe_out(p, op, pair[i]) + c0, y + i * ys, (size_t)cols * 4);
 }
 
@@ -154,7 +159,7 @@ static void op_expertmatmul(const gl_prog *p, const gl_op *op, int tid) {
     const int k = op->i[0], step = op->i[1], per = (w->tiles + step - 1) / step, n = gl_count(p, op->in[0].set);
     float *scratch = p->scratch[tid], *mem = scratch + GL_TILE * (((int64_t)w->cols + 15) & ~15);
     moe_pairs g = {0};
-    if (n > 1) g = moe_group(p, op, n, w->experts, (int32_t *)(mem + (int64_t)GL_MOE_ROWS * (w->cols + step * GL_TILE)));
+    if (n > 1) g = moe_group(p, op, n, w->experts, (int32_t *)(mem + GL_MOE_ROWS * (moe_bytes(p, w) / 4 + (size_t)(step * GL_TILE))));
     const int64_t tasks = (int64_t)(n > 1 ? g.nused : n * k) * per;
     int32_t *counter = p->counters + 16 * (op - p->ops);
     for (;;) {

@@ -24,19 +24,14 @@ enum { NARROW = !GL_AVX2 && !GL_NEON }; // one row at a time: a quarter of the c
 static const int8_t levels_nl[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 static const int8_t levels_mx[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
+// q_record is the size of one scale record.
+INLINE int q_record(const int scale) {
+    return scale == SC_H ? 16 : scale == SC_HM || scale == SC_F ? 32 : scale == SC_F2 ? 64 : scale == SC_K16 ? 144 : scale == SC_K32 ? 80 : 160;
+}
+
 // q_scale_bytes is the size of a tile's scales, before the quants.
 INLINE int64_t q_scale_bytes(const int scale, int nb) {
-    int64_t n = 0;
-    switch (scale) {
-    case SC_H: n = 16 * (int64_t)nb; break;
-    case SC_HM: case SC_F: n = 32 * (int64_t)nb; break;
-    case SC_F2: n = 64 * (int64_t)nb; break;
-    case SC_KM: n = 160 * (int64_t)(nb / 8); break;
-    case SC_K16: n = 144 * (int64_t)(nb / 8); break;
-    case SC_K16M: n = 160 * (int64_t)(nb / 8); break;
-    case SC_K32: n = 80 * (int64_t)(nb / 8); break;
-    }
-    return (n + 63) & ~(int64_t)63;
+    return ((int64_t)q_record(scale) * (scale >= SC_KM ? nb / 8 : nb) + 63) & ~(int64_t)63;
 }
 
 // q_pair unpacks the quants of k 4i…4i+3 (lo) and 16+4i…16+4i+3 (hi) of eight rows.
@@ -221,7 +216,7 @@ UNROLL
             q_block(bits, code, lut, scale, nr, q, x + b + j, xs, d, m, s, mn, acc);
             q += 32 * bits;
         }
-        sc += scale == SC_H ? 16 : scale == SC_HM || scale == SC_F ? 32 : scale == SC_F2 ? 64 : scale == SC_K16 ? 144 : scale == SC_K32 ? 80 : 160;
+        sc += q_record(scale);
     }
 }
 

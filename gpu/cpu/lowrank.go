@@ -15,7 +15,7 @@ import (
 // lowRank appends an adapter's update.
 func (c *compiler) lowRank(v *ops.LowRank) {
 	o := C.gl_op{kind: C.GL_OP_LOWRANK, by: C.GL_BY_TASK}
-	o.i = [8]C.int32_t{C.int32_t(v.Adapter), flag(v.ByToken), C.int32_t(v.IDs.Width), c.r.floatLayout(v.A), c.r.floatLayout(v.B)}
+	o.i = [8]C.int32_t{C.int32_t(v.Adapter), flag(v.ByToken), C.int32_t(v.IDs.Width), floatLayout(v.A), floatLayout(v.B)}
 	o.f[0] = C.float(v.Factor)
 	if !v.ByToken {
 		o.in[0] = c.view(v.In)
@@ -29,20 +29,15 @@ func (c *compiler) lowRank(v *ops.LowRank) {
 	c.wrote(v)
 }
 
-// floatLayout is how a kernel with float activations reads a weight's own bytes.
-func (r *Runtime) floatLayout(w *ops.Weight) C.int32_t {
-	if r.opts.Numerics == ops.Exact {
-		return C.GL_EXACT
-	}
+// floatLayout is how a kernel with float activations reads a factor of an update.
+func floatLayout(w *ops.Weight) C.int32_t {
 	switch w.Type {
-	case tensor.F32:
-		return C.GL_F32
 	case tensor.F16:
 		return C.GL_F16
 	case tensor.BF16:
 		return C.GL_BF16
 	}
-	return C.GL_EXACT // widened row by row
+	return C.GL_F32 // other types are widened at load
 }
 
 // setScales tells a program the strengths of the batch's adapters and which of them

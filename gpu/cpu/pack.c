@@ -109,8 +109,8 @@ static void pack_32(int type, const uint8_t *p, int r, uint8_t *sc, uint8_t *q, 
         memcpy(sc + 2 * r, p, 2);
         put_quants(8, q, r, p + 2);
         return;
-    default: // MXFP4: 2^(e-127)/2, the two smallest subnormal
-        put32(sc + 4 * r, p[0] < 2 ? 0x00200000u << p[0] : (uint32_t)(p[0] - 1) << 23);
+    default: // MXFP4: 2^(e-127)/2; below 2^-45 it counts as 0 (ops.SmallestE8M0)
+        put32(sc + 4 * r, p[0] < 83 ? 0 : (uint32_t)(p[0] - 1) << 23);
         nibbles(p + 1, code);
     }
     put_quants(bits, q, r, code);

@@ -88,7 +88,7 @@ func (p *Program) allocate(c *compiler) error {
 			ops: (*C.gl_op)(list), nops: C.int32_t(len(c.ops)), embed_width: C.int32_t(r.plan.Embed),
 			exact: flag(r.opts.Numerics == ops.Exact), kv_type: C.int32_t(r.opts.KV), slot_pages: C.int32_t(r.paging.PerSlot),
 			slots: C.int32_t(r.opts.Slots), threads: C.int32_t(r.opts.Threads),
-			quant_stride: C.int64_t((c.quantCols + 31) / 32), partial: (*C.float)(r.partial.p),
+			quant_stride: C.int64_t((c.quantCols + 31) / 32), quant_bytes: r.quantBytes(), partial: (*C.float)(r.partial.p),
 			scratch: (**C.float)(r.threads.p), head_part: (*C.float)(part), heads: (*C.gl_head)(heads),
 			counters: (*C.int32_t)(counters), pos_scale: (*C.float)(scale),
 			mid: (*C.float)(r.mid.p), mid_stride: C.int64_t(r.plan.LowRankWidth()),
@@ -101,7 +101,15 @@ func (p *Program) allocate(c *compiler) error {
 	if err := grow("activations", &r.rows, int64(rows)*int64(c.stride[0])*4); err != nil {
 		return err
 	}
-	return grow("quantised activations", &r.quant, int64(rows)*int64(p.c.quant_stride)*C.sizeof_gl_qblk)
+	return grow("quantised activations", &r.quant, int64(rows)*int64(p.c.quant_stride)*int64(p.c.quant_bytes))
+}
+
+// quantBytes is the size of 32 quantised activations.
+func (r *Runtime) quantBytes() C.int64_t {
+	if r.opts.Numerics == ops.Exact {
+		return C.sizeof_gl_wblk
+	}
+	return C.sizeof_gl_qblk
 }
 
 // place copies a list into the block; without a block it only measures.
@@ -151,7 +159,7 @@ func (p *Program) Run(b *ops.Batch, res *ops.Result) error {
 	p.setScales(b)
 	r.needAngles(int(last))
 	p.c.arena[0], p.c.arena[1] = (*C.float)(r.rows.p), (*C.float)(r.outs.p)
-	p.c.quant = (*C.gl_qblk)(r.quant.p)
+	p.c.quant = (*C.uint8_t)(r.quant.p)
 	start := time.Since(r.opened)
 	stolen := C.gl_run(r.pool, r.kernels, p.c, C.int(r.pace.next(start)), ints(b.Tokens), ints(b.Pos), ints(b.Slot), ints(b.Outs),
 		ints(b.Pages), (*C.float)(unsafe.SliceData(b.Embeds)), C.int(rows), C.int(outs))

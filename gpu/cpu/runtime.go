@@ -137,11 +137,11 @@ func (r *Runtime) needAngles(pos int) {
 func (r *Runtime) expertScratch(o *ops.ExpertMatMul) int {
 	step := chunkTiles(r.weights[o.W], 1, r.opts.Threads)
 	experts, pairs := max(o.W.Experts, 1), r.opts.MaxRows*o.IDs.Width
-	return tileFloats(o.W.Cols) + C.GL_MOE_ROWS*(o.W.Cols+step*tileRows) + 2*experts + 1 + pairs
+	return tileFloats(o.W.Cols) + C.GL_MOE_ROWS*(quantFloats(o.W.Cols)+step*tileRows) + 2*experts + 1 + pairs
 }
 
 // newScratch allocates what does not depend on a program's shape. The sizes follow
-// the kernels: mm_exact widens a tile of rows, op_attention keeps the queries, the scores
+// the kernels: those of k_exact.h widen a tile of rows, op_attention keeps the queries, the scores
 // and the partial results of four heads, op_route three values per expert and a mark.
 func (r *Runtime) newScratch() error {
 	thread, partial := 0, 0
@@ -184,6 +184,10 @@ func (r *Runtime) newScratch() error {
 
 // tileFloats is the size of a tile of widened rows, padded to whole 16 lanes.
 func tileFloats(cols int) int { return tileRows * ((cols + 15) &^ 15) }
+
+// quantFloats is the size of cols activations in any form, as floats and as the blocks
+// of exact mode.
+func quantFloats(cols int) int { return max(cols, (cols+31)/32*C.sizeof_gl_wblk/4) }
 
 // grow makes b at least bytes large; what it held is lost. When there is no memory
 // b stays as it was, for smaller programs still use it.

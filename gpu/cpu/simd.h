@@ -263,7 +263,10 @@ INLINE v8f vfma(v8f a, v8f b, v8f c) {
 #endif
 }
 
-// The vectors of exact mode hold four columns of XR weight rows, a row per 128 bits.
+// xfma8 is a·b + c where a·b is exact, so that fusing changes no bit.
+INLINE v8f xfma8(v8f a, v8f b, v8f c) { return vfma(a, b, c); }
+
+// The float vectors of exact mode hold four columns of XR weight rows, a row per 128 bits.
 // All shuffles stay inside the 128 bits, so that the code is the same for any XR.
 #if GL_AVX512
 enum { XR = 4 };

@@ -8,6 +8,7 @@
 #include "k_widen.h"
 #include "k_quant.h"
 #include "k_float.h"
+#include "k_whole.h"
 #include "k_exact.h"
 #include "k_elementwise.h"
 #include "k_attention.h"
@@ -27,8 +28,12 @@ static const gl_kernels KERNELS = {
             [GL_OP_EXPERTMATMUL] = op_expertmatmul, [GL_OP_EXPERTSUM] = op_expertsum, [GL_OP_SHORTCONV] = op_shortconv,
             [GL_OP_MAMBA1] = op_mamba1, [GL_OP_MAMBA2] = op_mamba2, [GL_OP_GATEDDELTA] = op_gateddelta,
             [GL_OP_LOWRANK] = op_lowrank, [GL_OP_HEADS] = op_heads, [GL_OP_NONE] = op_none},
-    .mm = {[GL_EXACT] = mm_exact, [GL_F32] = mm_f32, [GL_F16] = mm_f16, [GL_BF16] = mm_bf16, [GL_Q8] = mm_q8,
-           [GL_Q8C] = mm_q8c, [GL_Q4] = mm_q4, [GL_Q4M] = mm_q4m, [GL_Q5] = mm_q5, [GL_Q5M] = mm_q5m, [GL_Q2K] = mm_q2k,
-           [GL_Q3K] = mm_q3k, [GL_Q4K] = mm_q4k, [GL_Q5K] = mm_q5k, [GL_Q6K] = mm_q6k, [GL_NL4] = mm_nl4,
-           [GL_XS4] = mm_xs4, [GL_MX4] = mm_mx4},
+    .mm = {{[GL_F32] = mm_f32, [GL_F16] = mm_f16, [GL_BF16] = mm_bf16, [GL_Q8] = mm_q8, [GL_Q8C] = mm_q8c,
+            [GL_Q4] = mm_q4, [GL_Q4M] = mm_q4m, [GL_Q5] = mm_q5, [GL_Q5M] = mm_q5m, [GL_Q2K] = mm_q2k,
+            [GL_Q3K] = mm_q3k, [GL_Q4K] = mm_q4k, [GL_Q5K] = mm_q5k, [GL_Q6K] = mm_q6k, [GL_NL4] = mm_nl4,
+            [GL_XS4] = mm_xs4, [GL_MX4] = mm_mx4},
+           {[GL_F32] = me_f32, [GL_F16] = me_f16, [GL_BF16] = me_bf16, [GL_Q8] = mx_q8, [GL_Q8C] = mx_q8c,
+            [GL_Q4] = mx_q4, [GL_Q4M] = mx_q4m, [GL_Q5] = mx_q5, [GL_Q5M] = mx_q5m, [GL_Q2K] = mx_q2k,
+            [GL_Q3K] = mx_q3k, [GL_Q4K] = mx_q4k, [GL_Q5K] = mx_q5k, [GL_Q6K] = mx_q6k, [GL_NL4] = mx_nl4,
+            [GL_XS4] = mx_xs4, [GL_MX4] = mx_mx4}},
 };

@@ -7,9 +7,7 @@ import "C"
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -23,6 +21,7 @@ type usage struct {
 	matrix bool // multiplied with activations
 	vector bool // read whole as float32
 	rows   bool // looked up row by row
+	factor bool // multiplied with float activations, in an adapter
 }
 
 // usages walks the plan once. An operation it does not know is not supported.
@@ -52,7 +51,7 @@ func usages(p *ops.Plan) (map[*ops.Weight]*usage, error) {
 			of(o.W).matrix = true
 			vectors(o.Bias)
 		case *ops.LowRank:
-			of(o.A).rows, of(o.B).rows = true, true
+			of(o.A).factor, of(o.B).factor = true, true
 		case *ops.RMSNorm:
 			vectors(o.W)
 		case *ops.LayerNorm:
@@ -81,15 +80,13 @@ func usages(p *ops.Plan) (map[*ops.Weight]*usage, error) {
 }
 
 // layoutOf chooses how a matrix stands in memory; doc.go tells the layouts.
-func (r *Runtime) layoutOf(w *ops.Weight) C.int32_t {
-	switch {
-	case r.opts.Numerics == ops.Exact:
-		return C.GL_EXACT
-	case w.Type == tensor.F32:
+func layoutOf(w *ops.Weight) C.int32_t {
+	switch w.Type {
+	case tensor.F32:
 		return C.GL_F32
-	case w.Type == tensor.F16:
+	case tensor.F16:
 		return C.GL_F16
-	case w.Type == tensor.BF16:
+	case tensor.BF16:
 		return C.GL_BF16
 	}
 	if l := C.gl_layout_of(C.int(w.Type)); l >= 0 {
@@ -117,24 +114,16 @@ func (r *Runtime) describe(uses map[*ops.Weight]*usage) error {
 		c._type = C.int32_t(w.Type)
 		c.cols, c.rows, c.experts = C.int32_t(w.Cols), C.int32_t(w.Rows), C.int32_t(max(w.Experts, 1))
 		c.tiles = C.int32_t((w.Rows + tileRows - 1) / tileRows)
-		c.layout = C.GL_EXACT
 		if u := uses[w]; u != nil && u.matrix {
-			c.layout = r.layoutOf(w)
-			switch {
-			case c.layout >= C.GL_Q8:
+			c.layout = layoutOf(w)
+			if c.layout >= C.GL_Q8 {
 				c.tile_bytes = C.gl_tile_bytes(C.int(c.layout), C.int(w.Cols))
-			case w.Type.HasCodes():
-				c.tile_bytes = tileRows * codesBytes * C.int64_t(w.Cols/32)
 			}
 		}
 		r.weights[w] = c
 	}
 	return nil
 }
-
-// codesBytes is the size of 32 columns of T_CODES, the form in which exact mode
-// multiplies types without kernels of their own: cpu.h.
-const codesBytes = 40
 
 // tileRows is the number of weight rows that are interleaved.
 const tileRows = C.GL_TILE
@@ -166,21 +155,36 @@ func (r *Runtime) pack(ctx context.Context, uses map[*ops.Weight]*usage, progres
 			if c := r.weights[w]; c.tile_bytes > 0 {
 				c.packed = (*C.uint8_t)(sizes.take(int64(c.tile_bytes) * int64(c.tiles) * int64(c.experts)))
 			}
-			if u := uses[w]; u != nil && u.vector {
-				n := w.Cols * w.Rows * max(w.Experts, 1)
-				if p := small.take(int64(n) * 4); p != nil {
-					v := unsafe.Slice((*float32)(p), n)
-					if err := tensor.Dequantize(w.Type, v, w.Data); err != nil {
-						return fmt.Errorf("weight %q: %w", w.Name, err)
-					}
-					r.vectors[w] = v
+			u := uses[w]
+			if u == nil || (!u.vector && !widened(w, u)) {
+				continue
+			}
+			n := w.Cols * w.Rows * max(w.Experts, 1)
+			if p := small.take(int64(n) * 4); p != nil {
+				v := unsafe.Slice((*float32)(p), n)
+				if err := tensor.Dequantize(w.Type, v, w.Data); err != nil {
+					return fmt.Errorf("weight %q: %w", w.Name, err)
 				}
+				r.vectors[w] = v
 			}
 		}
 	}
 	tasks, done := r.packTasks()
-	return r.runPack(ctx, tasks, done, progress)
+	if err := r.runPack(ctx, tasks, done, progress); err != nil {
+		return err
+	}
+	for w, u := range uses { // packing was the last to read the file's bytes
+		if c := r.weights[w]; widened(w, u) {
+			c.data = (*C.uint8_t)(unsafe.Pointer(&r.vectors[w][0]))
+			c._type, c.row_bytes = C.int32_t(tensor.F32), C.int64_t(4*w.Cols)
+		}
+	}
+	return nil
 }
+
+// widened tells whether a weight is kept as float32 in place of the file's bytes: a
+// factor of an adapter, which is small, of a type that no float kernel reads.
+func widened(w *ops.Weight, u *usage) bool { return u.factor && w.Type.Group() > 0 }
 
 // packedSlack lets prefetches at the end of the last matrix stay inside the block.
 const packedSlack = 8192
@@ -235,15 +239,15 @@ func (r *Runtime) runPack(ctx context.Context, tasks []packTask, done int64, pro
 	return ctx.Err()
 }
 
-// codesRow is one row of a type that is packed as codes.
+// codesRow is one row of a type that is packed as codes: it has no layout of its own.
 type codesRow struct {
 	codes  []int8
-	scales []float32
+	scales []float32 // for each 16 of them
 }
 
 // run packs the task's tiles; row is scratch that it may grow.
 func (t packTask) run(row *codesRow) {
-	if !t.w.Type.HasCodes() {
+	if t.c.layout != C.GL_Q8C {
 		C.gl_pack(t.c, C.int64_t(t.from), C.int64_t(t.to))
 		return
 	}
@@ -262,24 +266,9 @@ func (t packTask) run(row *codesRow) {
 func (t packTask) packRow(row *codesRow, expert, r int) {
 	at := (expert*t.w.Rows + r) * int(t.c.row_bytes)
 	// Validate has checked type and size: Codes cannot fail.
-	if err := tensor.Codes(t.w.Type, row.codes, row.scales, t.w.Data[at:at+int(t.c.row_bytes)]); err != nil {
+	if err := tensor.Codes(t.w.Type, row.codes, row.scales, nil, t.w.Data[at:at+int(t.c.row_bytes)]); err != nil {
 		panic(fmt.Sprintf("cpu: validated weight %q: %v", t.w.Name, err))
 	}
-	if t.c.layout != C.GL_EXACT {
-		tile := unsafe.Add(unsafe.Pointer(t.c.packed), int64(t.c.tile_bytes)*(int64(expert)*int64(t.c.tiles)+int64(r/tileRows)))
-		C.gl_pack_codes((*C.uint8_t)(tile), C.int(r%tileRows), (*C.int8_t)(&row.codes[0]), (*C.float)(&row.scales[0]), C.int(t.w.Cols))
-		return
-	}
-	// The kernel takes rows without gaps between experts, as in the file.
-	n := t.w.Cols / 32 * codesBytes
-	out := unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(t.c.packed), (expert*t.w.Rows+r)*n)), n)
-	for b := range t.w.Cols / 32 {
-		block := out[b*codesBytes:]
-		for i, s := range row.scales[2*b : 2*b+2] {
-			binary.NativeEndian.PutUint32(block[4*i:], math.Float32bits(s))
-		}
-		for i, c := range row.codes[32*b : 32*b+32] {
-			block[8+i] = byte(c)
-		}
-	}
+	tile := unsafe.Add(unsafe.Pointer(t.c.packed), int64(t.c.tile_bytes)*(int64(expert)*int64(t.c.tiles)+int64(r/tileRows)))
+	C.gl_pack_codes((*C.uint8_t)(tile), C.int(r%tileRows), (*C.int8_t)(&row.codes[0]), (*C.float)(&row.scales[0]), C.int(t.w.Cols))
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // gl_widen_go widens a row of a type that has no body in C. It is called from kernel
-// threads, for the embeddings and in exact mode only.
+// threads, for the embeddings.
 //
 //export gl_widen_go
 func gl_widen_go(typ C.int, src *C.uint8_t, bytes C.int64_t, dst *C.float, n C.int) C.int {

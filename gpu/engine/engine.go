@@ -18,7 +18,7 @@ import (
 
 // KernelSet names the set of kernels and reduction orders; it is part of every
 // record, for a logged answer replays to the same bytes only on the same set.
-const KernelSet = "2"
+const KernelSet = "3"
 
 // Config says what to load and how to run it. Zero values of Context, Slots,
 // MaxRows and Threads take the defaults below.

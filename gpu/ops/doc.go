@@ -8,9 +8,9 @@
 // that changes from step to step.
 //
 // The package owns the vocabulary of operations, the checks on a plan, the
-// memory layout of activations, the RoPE tables and the elementary functions of
-// exact mode (exp, division, rsqrt built from add and multiply, so that every
-// backend can give the same bits). The reduction orders are written down in
+// memory layout of activations, the RoPE tables, the elementary functions of exact
+// mode (exp, division, rsqrt built from add and multiply, so that every backend can
+// give the same bits) and its products with quantised weights. The reduction orders are written down in
 // gpu/DESIGN.md. It knows no file format, no architecture and no device; it
 // imports gpu/tensor only.
 package ops

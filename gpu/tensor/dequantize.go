@@ -43,45 +43,54 @@ func Dequantize(t Type, dst []float32, src []byte) error {
 	return nil
 }
 
-// codeGroup is the number of values that share a scale of Codes.
-const codeGroup = 16
+// smallestGroup is the least number of values that share a scale.
+const smallestGroup = 16
 
-// widen decodes one block.
+// widen decodes one block: d·q, and + m where there is a minimum, each rounded.
 func (l *layout) widen(dst []float32, src []byte) {
-	if l.codes == nil {
-		l.decode(dst, src)
-		return
-	}
 	var codes [superBlock]int8
-	var scales [superBlock / codeGroup]float32
-	l.codes(codes[:l.size], scales[:l.size/codeGroup], src)
-	for i := range dst {
-		dst[i] = scales[i/codeGroup] * float32(codes[i])
+	var scales, mins [superBlock / smallestGroup]float32
+	l.decode(codes[:l.size], scales[:], mins[:], src)
+	for g := range l.size / l.group {
+		d, m := scales[g], mins[g]
+		out := dst[g*l.group:][:l.group]
+		for j, q := range codes[g*l.group:][:l.group] {
+			out[j] = float32(d * float32(q))
+		}
+		if l.min {
+			for j := range out {
+				out[j] += m
+			}
+		}
 	}
 }
 
-// HasCodes reports whether Codes takes the type: IQ1, IQ2, IQ3, TQ and NVFP4.
-func (t Type) HasCodes() bool { return t.layout().codes != nil }
-
-// Codes splits len(codes) values of type t exactly into signed bytes and a scale for
-// each 16 of them: value i is scales[i/16]·codes[i], a product without rounding. src
-// must have exactly the bytes of those values and scales a sixteenth of their number.
-// It is for kernels that have no decoder of their own for such a type.
-func Codes(t Type, codes []int8, scales []float32, src []byte) error {
-	if !t.HasCodes() {
+// Codes splits len(codes) values of type t exactly into whole numbers and what they are
+// scaled with: value i is scales[i/g]·codes[i], and + mins[i/g] where the type has
+// minima, for g = t.Group(). Each product is exact and so are scales and minima, which
+// are products themselves in the K formats; only the sum is rounded by Dequantize. src
+// must have exactly the bytes of those values; scales, and mins where the type has them,
+// len(codes)/g elements. On an error nothing is written.
+func Codes(t Type, codes []int8, scales, mins []float32, src []byte) error {
+	l := t.layout()
+	if l.group == 0 {
 		return fmt.Errorf("tensor: %v has no codes", t)
 	}
 	want, err := RowBytes(t, len(codes))
 	if err != nil {
 		return err
 	}
-	if len(src) != want || len(scales) != len(codes)/codeGroup {
-		return fmt.Errorf("tensor: %v: %d values are %d bytes and %d scales, got %d and %d", t, len(codes), want, len(codes)/codeGroup, len(src), len(scales))
+	groups := len(codes) / l.group
+	if len(src) != want || len(scales) != groups || (l.min && len(mins) != groups) {
+		return fmt.Errorf("tensor: %v: %d values are %d bytes and %d scales, got %d, %d and %d minima", t, len(codes), want, groups, len(src), len(scales), len(mins))
 	}
-	l := t.layout()
-	for len(codes) > 0 {
-		l.codes(codes[:l.size:l.size], scales[:l.size/codeGroup:l.size/codeGroup], src[:l.bytes:l.bytes])
-		codes, scales, src = codes[l.size:], scales[l.size/codeGroup:], src[l.bytes:]
+	var none [superBlock / smallestGroup]float32
+	for n := l.size / l.group; len(codes) > 0; codes, scales, src = codes[l.size:], scales[n:], src[l.bytes:] {
+		m := none[:n]
+		if l.min {
+			m, mins = mins[:n:n], mins[n:]
+		}
+		l.decode(codes[:l.size:l.size], scales[:n:n], m, src[:l.bytes:l.bytes])
 	}
 	return nil
 }

@@ -1,10 +1,10 @@
 // Package tensor owns the element types of GGUF weights: their numbers, names and
 // block layouts, and the plain conversion of a block to float32.
 //
-// Dequantize is the definition of what a quantised weight means: exact mode of every
-// backend must widen a weight to the very bits that Dequantize writes. It is written
-// to be read, not to be fast; backends have kernels of their own and test them
-// against it.
+// The decoders are the definition of what a quantised weight means: whole numbers in
+// groups with a scale (Codes), or the float32 values that these make (Dequantize).
+// Exact mode of every backend must compute with the very same. They are written to be
+// read, not to be fast; backends have kernels of their own and test them against them.
 //
 // A quantised tensor is a sequence of blocks. A block holds BlockSize values that are
 // neighbours in a row in BlockBytes bytes, little-endian; a row is a whole number of

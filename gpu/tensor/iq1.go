@@ -22,7 +22,7 @@ func iq1Shift(down bool) int8 {
 
 // decodeIQ1_S: f16 d, 32 low index bytes, 8 u16 for the groups of 32: four times 3
 // high index bits, 3 bits of scale, the shift's sign; scale d·(2s+1).
-func decodeIQ1_S(codes []int8, scales []float32, src []byte) {
+func decodeIQ1_S(codes []int8, scales, _ []float32, src []byte) {
 	d := half(src)
 	qs, high := src[2:34], src[34:50]
 	for g := range 8 {
@@ -40,7 +40,7 @@ func decodeIQ1_S(codes []int8, scales []float32, src []byte) {
 // decodeIQ1_M: 32 low index bytes, 16 bytes with a nibble per run (3 high index bits,
 // the shift's sign), 4 u16 with four 3-bit scales of the groups of 16 each and, in
 // their top nibbles, the f16 d, lowest nibble first; scale d·(2s+1).
-func decodeIQ1_M(codes []int8, scales []float32, src []byte) {
+func decodeIQ1_M(codes []int8, scales, _ []float32, src []byte) {
 	qs, high := src[:32], src[32:48]
 	var words [4]uint16
 	var dBits uint16

@@ -43,7 +43,7 @@ func iq2Scale(d float32, s byte) float32 { return float32(d*(0.5+float32(s&15)))
 
 // decodeIQ2_XXS: f16 d, 8 groups of 32: four index bytes, then a u32 with four times 7
 // sign bits and the scale in its top four.
-func decodeIQ2_XXS(codes []int8, scales []float32, src []byte) {
+func decodeIQ2_XXS(codes []int8, scales, _ []float32, src []byte) {
 	d := half(src)
 	for g := range 8 {
 		b := src[2+8*g:][:8]
@@ -58,7 +58,7 @@ func decodeIQ2_XXS(codes []int8, scales []float32, src []byte) {
 
 // decodeIQ2_XS: f16 d, 32 u16 (9 bits of index, 7 of sign), 8 bytes with the scales of
 // the 16 groups of 16, low nibble first.
-func decodeIQ2_XS(codes []int8, scales []float32, src []byte) {
+func decodeIQ2_XS(codes []int8, scales, _ []float32, src []byte) {
 	d := half(src)
 	qs, nibbles := src[2:66], src[66:74]
 	for k := range 32 {
@@ -70,7 +70,7 @@ func decodeIQ2_XS(codes []int8, scales []float32, src []byte) {
 
 // decodeIQ2_S: f16 d, 32 low index bytes, 32 sign bytes, 8 bytes of high index pairs,
 // 8 bytes with the scales of the 16 groups of 16, low nibble first.
-func decodeIQ2_S(codes []int8, scales []float32, src []byte) {
+func decodeIQ2_S(codes []int8, scales, _ []float32, src []byte) {
 	d := half(src)
 	qs, signs, high, nibbles := src[2:34], src[34:66], src[66:74], src[74:82]
 	for k := range 32 {
@@ -82,7 +82,7 @@ func decodeIQ2_S(codes []int8, scales []float32, src []byte) {
 
 // decodeIQ3_XXS: f16 d, 64 index bytes, then for each of the 8 groups of 32 a u32 with
 // four times 7 sign bits and the scale in its top four; scale d·(½+s)·½.
-func decodeIQ3_XXS(codes []int8, scales []float32, src []byte) {
+func decodeIQ3_XXS(codes []int8, scales, _ []float32, src []byte) {
 	d := half(src)
 	qs, words := src[2:66], src[66:98]
 	for g := range 8 {
@@ -99,7 +99,7 @@ func decodeIQ3_XXS(codes []int8, scales []float32, src []byte) {
 
 // decodeIQ3_S: f16 d, 64 low index bytes, 8 bytes of ninth index bits, 32 sign bytes,
 // 4 bytes with the scales of the 8 groups of 32, low nibble first; scale d·(1+2s).
-func decodeIQ3_S(codes []int8, scales []float32, src []byte) {
+func decodeIQ3_S(codes []int8, scales, _ []float32, src []byte) {
 	d := half(src)
 	qs, high, signs, nibbles := src[2:66], src[66:74], src[74:106], src[106:110]
 	for g := range 8 {

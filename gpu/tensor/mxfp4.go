@@ -7,14 +7,14 @@ import "math"
 // and the scale functions return half the scale.
 
 // e2m1Doubled are the E2M1 numbers times two. Nibble 8, minus zero, reads as zero.
-var e2m1Doubled = [16]float32{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+var e2m1Doubled = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 
 // decodeMXFP4: E8M0 scale, 16 bytes of nibbles as in Q4_0 (OCP MX v1.0, 5.3).
-func decodeMXFP4(dst []float32, src []byte) {
-	d := halfE8M0(src[0])
+func decodeMXFP4(codes []int8, scales, _ []float32, src []byte) {
+	scales[0] = halfE8M0(src[0])
 	for j, b := range src[1:17] {
-		dst[j] = d * e2m1Doubled[b&15]
-		dst[j+16] = d * e2m1Doubled[b>>4]
+		codes[j] = e2m1Doubled[b&15]
+		codes[j+16] = e2m1Doubled[b>>4]
 	}
 }
 
@@ -30,12 +30,12 @@ func halfE8M0(e byte) float32 {
 // decodeNVFP4: four UE4M3 scales of the groups of 16, then 8 bytes of nibbles for each
 // group: value j in the low nibble of byte j, value j+8 in its high nibble. A further
 // scale per tensor, where a file has one, is a tensor of its own and not applied here.
-func decodeNVFP4(codes []int8, scales []float32, src []byte) {
+func decodeNVFP4(codes []int8, scales, _ []float32, src []byte) {
 	for g := range 4 {
 		scales[g] = halfUE4M3(src[g])
 		for j, b := range src[4+8*g:][:8] {
-			codes[16*g+j] = int8(e2m1Doubled[b&15])
-			codes[16*g+j+8] = int8(e2m1Doubled[b>>4])
+			codes[16*g+j] = e2m1Doubled[b&15]
+			codes[16*g+j+8] = e2m1Doubled[b>>4]
 		}
 	}
 }

@@ -16,7 +16,7 @@ func trit(b byte, n int) int8 {
 // decodeTQ1_0: 48 bytes of five digits each, 4 bytes of four digits, f16 d; x = d·q.
 // Values 0…159 are digits 0…4 of bytes 0…31, values 160…239 those of bytes 32…47,
 // values 240…255 digits 0…3 of the last four bytes.
-func decodeTQ1_0(codes []int8, scales []float32, src []byte) {
+func decodeTQ1_0(codes []int8, scales, _ []float32, src []byte) {
 	fill(scales, half(src[52:]))
 	put := func(codes []int8, run []byte, digits int) {
 		for n := range digits {
@@ -32,7 +32,7 @@ func decodeTQ1_0(codes []int8, scales []float32, src []byte) {
 
 // decodeTQ2_0: 64 bytes of bit pairs, f16 d; x = d·(q−1). 32 bytes hold 128 values:
 // pair p of byte j is value 32p + j. The unused pair 3 stands for 2.
-func decodeTQ2_0(codes []int8, scales []float32, src []byte) {
+func decodeTQ2_0(codes []int8, scales, _ []float32, src []byte) {
 	fill(scales, half(src[64:]))
 	for i := range codes {
 		b := src[32*(i/128)+i%32]

@@ -52,47 +52,48 @@ type layout struct {
 	name  string
 	size  int // values per block
 	bytes int // bytes per block
-	// decode widens one block; dst has size values and src bytes bytes. It is nil for
-	// types without blocks; of those only F32, F16 and BF16 are weights, see plain.
-	decode func(dst []float32, src []byte)
-	// codes, in place of decode, gives a block whose values are a signed byte times a
-	// float32 scale for each 16 of them; every such product is exact.
-	codes func(codes []int8, scales []float32, src []byte)
+	// What follows is nil or zero for types without blocks; of those only F32, F16 and
+	// BF16 are weights, see plain.
+	group int  // values that share a scale
+	min   bool // groups have a minimum, too
+	// decode splits one block: codes has size values; scales, and mins where there are
+	// any, one value per group; src has bytes bytes.
+	decode func(codes []int8, scales, mins []float32, src []byte)
 }
 
 // layouts is indexed by Type; an empty name is an unknown type.
 var layouts = [...]layout{
-	F32:     {"F32", 1, 4, nil, nil}, // no blocks, Dequantize widens it itself
-	F16:     {"F16", 1, 2, nil, nil},
-	BF16:    {"BF16", 1, 2, nil, nil},
-	Q4_0:    {"Q4_0", 32, 18, decodeQ4_0, nil},
-	Q4_1:    {"Q4_1", 32, 20, decodeQ4_1, nil},
-	Q5_0:    {"Q5_0", 32, 22, decodeQ5_0, nil},
-	Q5_1:    {"Q5_1", 32, 24, decodeQ5_1, nil},
-	Q8_0:    {"Q8_0", 32, 34, decodeQ8_0, nil},
-	Q2_K:    {"Q2_K", superBlock, 84, decodeQ2_K, nil},
-	Q3_K:    {"Q3_K", superBlock, 110, decodeQ3_K, nil},
-	Q4_K:    {"Q4_K", superBlock, 144, decodeQ4_K, nil},
-	Q5_K:    {"Q5_K", superBlock, 176, decodeQ5_K, nil},
-	Q6_K:    {"Q6_K", superBlock, 210, decodeQ6_K, nil},
-	IQ2_XXS: {"IQ2_XXS", superBlock, 66, nil, decodeIQ2_XXS},
-	IQ2_XS:  {"IQ2_XS", superBlock, 74, nil, decodeIQ2_XS},
-	IQ3_XXS: {"IQ3_XXS", superBlock, 98, nil, decodeIQ3_XXS},
-	IQ1_S:   {"IQ1_S", superBlock, 50, nil, decodeIQ1_S},
-	IQ4_NL:  {"IQ4_NL", 32, 18, decodeIQ4_NL, nil},
-	IQ3_S:   {"IQ3_S", superBlock, 110, nil, decodeIQ3_S},
-	IQ2_S:   {"IQ2_S", superBlock, 82, nil, decodeIQ2_S},
-	IQ4_XS:  {"IQ4_XS", superBlock, 136, decodeIQ4_XS, nil},
-	IQ1_M:   {"IQ1_M", superBlock, 56, nil, decodeIQ1_M},
-	TQ1_0:   {"TQ1_0", superBlock, 54, nil, decodeTQ1_0},
-	TQ2_0:   {"TQ2_0", superBlock, 66, nil, decodeTQ2_0},
-	MXFP4:   {"MXFP4", 32, 17, decodeMXFP4, nil},
-	NVFP4:   {"NVFP4", 64, 36, nil, decodeNVFP4},
-	I8:      {"I8", 1, 1, nil, nil},
-	I16:     {"I16", 1, 2, nil, nil},
-	I32:     {"I32", 1, 4, nil, nil},
-	I64:     {"I64", 1, 8, nil, nil},
-	F64:     {"F64", 1, 8, nil, nil},
+	F32:     {name: "F32", size: 1, bytes: 4}, // no blocks, Dequantize widens it itself
+	F16:     {name: "F16", size: 1, bytes: 2},
+	BF16:    {name: "BF16", size: 1, bytes: 2},
+	Q4_0:    {"Q4_0", 32, 18, 32, false, decodeQ4_0},
+	Q4_1:    {"Q4_1", 32, 20, 32, true, decodeQ4_1},
+	Q5_0:    {"Q5_0", 32, 22, 32, false, decodeQ5_0},
+	Q5_1:    {"Q5_1", 32, 24, 32, true, decodeQ5_1},
+	Q8_0:    {"Q8_0", 32, 34, 32, false, decodeQ8_0},
+	Q2_K:    {"Q2_K", superBlock, 84, 16, true, decodeQ2_K},
+	Q3_K:    {"Q3_K", superBlock, 110, 16, false, decodeQ3_K},
+	Q4_K:    {"Q4_K", superBlock, 144, 32, true, decodeQ4_K},
+	Q5_K:    {"Q5_K", superBlock, 176, 32, true, decodeQ5_K},
+	Q6_K:    {"Q6_K", superBlock, 210, 16, false, decodeQ6_K},
+	IQ2_XXS: {"IQ2_XXS", superBlock, 66, 16, false, decodeIQ2_XXS},
+	IQ2_XS:  {"IQ2_XS", superBlock, 74, 16, false, decodeIQ2_XS},
+	IQ3_XXS: {"IQ3_XXS", superBlock, 98, 16, false, decodeIQ3_XXS},
+	IQ1_S:   {"IQ1_S", superBlock, 50, 16, false, decodeIQ1_S},
+	IQ4_NL:  {"IQ4_NL", 32, 18, 32, false, decodeIQ4_NL},
+	IQ3_S:   {"IQ3_S", superBlock, 110, 16, false, decodeIQ3_S},
+	IQ2_S:   {"IQ2_S", superBlock, 82, 16, false, decodeIQ2_S},
+	IQ4_XS:  {"IQ4_XS", superBlock, 136, 32, false, decodeIQ4_XS},
+	IQ1_M:   {"IQ1_M", superBlock, 56, 16, false, decodeIQ1_M},
+	TQ1_0:   {"TQ1_0", superBlock, 54, 16, false, decodeTQ1_0},
+	TQ2_0:   {"TQ2_0", superBlock, 66, 16, false, decodeTQ2_0},
+	MXFP4:   {"MXFP4", 32, 17, 32, false, decodeMXFP4},
+	NVFP4:   {"NVFP4", 64, 36, 16, false, decodeNVFP4},
+	I8:      {name: "I8", size: 1, bytes: 1},
+	I16:     {name: "I16", size: 1, bytes: 2},
+	I32:     {name: "I32", size: 1, bytes: 4},
+	I64:     {name: "I64", size: 1, bytes: 8},
+	F64:     {name: "F64", size: 1, bytes: 8},
 }
 
 func (t Type) layout() layout {
@@ -123,7 +124,14 @@ func (t Type) Known() bool { return t.layout().name != "" }
 
 // Dequantizable reports whether Dequantize can widen the type to float32: it holds
 // for every weight type, not for integers and F64.
-func (t Type) Dequantizable() bool { return t.plain() || t.layout().decode != nil || t.HasCodes() }
+func (t Type) Dequantizable() bool { return t.plain() || t.Group() > 0 }
+
+// Group returns the number of values that share a scale in a type of whole numbers, 32
+// or 16: see Codes. It is 0 for all other types.
+func (t Type) Group() int { return t.layout().group }
+
+// HasMin reports whether the groups of a type have a minimum beside their scale.
+func (t Type) HasMin() bool { return t.layout().min }
 
 // plain reports whether the type holds one float per element, without blocks.
 func (t Type) plain() bool { return t == F32 || t == F16 || t == BF16 }

@@ -139,8 +139,8 @@ func (l lowRankShape) oracle(a, b [2]*ops.Weight, s sequence) []expected {
 
 // add adds s·B·A·x of one matrix of the stack to the columns from at on.
 func (l lowRankShape) add(a, b *ops.Weight, id int, s float64, x []float64, e expected, at int) {
-	mid, mag, rough := multiply(matrix{wide(a), a.Cols}, id*a.Rows, a.Rows, x)
-	y, mag, rough := multiplyRough(matrix{wide(b), b.Cols}, id*b.Rows, b.Rows, mid, mag, rough)
+	mid, mag, rough := multiply(matrix{values: wide(a), cols: a.Cols}, id*a.Rows, a.Rows, x)
+	y, mag, rough := multiplyRough(matrix{values: wide(b), cols: b.Cols}, id*b.Rows, b.Rows, mid, mag, rough)
 	for c := range y {
 		e.want[at+c] += s * y[c]
 		e.mag[at+c] += math.Abs(s) * mag[c]
@@ -170,7 +170,7 @@ func checkLowRankByToken(b ops.Backend) error {
 		batch.Scales = append(batch.Scales, 7, []float32{0, 1, 2.5}[pos%3])
 		batch.Embeds = append(batch.Embeds, vector(r, width, nil)...)
 	}
-	rows, av, bv := wide(table), matrix{wide(a), rank}, matrix{wide(up), rank}
+	rows, av, bv := wide(table), matrix{values: wide(a), cols: rank}, matrix{values: wide(up), cols: rank}
 	for _, mode := range modes(b) {
 		o := ops.Options{Slots: 1, Context: 64, MaxRows: len(batch.Tokens), Threads: 2, Numerics: mode}
 		got, err := once(b, p.Plan, o, &batch)

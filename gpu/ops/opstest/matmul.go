@@ -37,7 +37,7 @@ func matMulCases() []testCase {
 func checkLarge(b ops.Backend) error {
 	const cols, rows, period = 640, 262144, 1021
 	w := quantised(random("large"), tensor.Q8_0, cols, period, 1)
-	m := matrix{wide(w), cols}
+	m := newMatrix(w)
 	tile := w.Data
 	for len(w.Data) < rows*len(tile)/period {
 		w.Data = append(w.Data, tile...)
@@ -95,7 +95,7 @@ func matMulCase(t tensor.Type, cols, rows int, bias bool, seqs []int) testCase {
 			p.Add(&ops.MatMul{W: p.Weight(w), Bias: b, In: in[0], Out: out})
 		},
 		oracle: func(s sequence) []expected {
-			m, shift := matrix{wide(weights()[0]), cols}, wide(weights()[1])
+			m, shift := newMatrix(weights()[0]), wide(weights()[1])
 			return each(s, rows, func(pos int, e expected) expected {
 				e.fastMag = make([]float64, rows)
 				for c := range rows {
@@ -124,18 +124,69 @@ func each(s sequence, width int, f func(pos int, e expected) expected) []expecte
 type matrix struct {
 	values []float64
 	cols   int
+	// sizes are |d·q| + |m| of each value where the weight is whole numbers in groups,
+	// which exact mode adds up apart; nil for the values' own.
+	sizes []float64
 }
 
-// dot multiplies row i by x. mag is Σ|w·x|, rough √Σw²·max|x|.
+// newMatrix is a weight that operations multiply with.
+func newMatrix(w *ops.Weight) matrix {
+	m := matrix{values: wide(w)}
+	if w == nil {
+		return m
+	}
+	m.cols = w.Cols
+	if w.Type.Group() == 0 {
+		return m
+	}
+	var row ops.CodeRow
+	bytes := len(w.Data) / (len(m.values) / w.Cols)
+	for at := 0; at < len(w.Data); at += bytes {
+		if err := row.Decode(w.Type, w.Cols, w.Data[at:at+bytes]); err != nil {
+			panic("opstest: " + err.Error()) // made by this package
+		}
+		for i, q := range row.Codes {
+			size := math.Abs(float64(row.Scales[i/row.Group]) * float64(q))
+			if len(row.Mins) > 0 {
+				size += math.Abs(float64(row.Mins[i/row.Group]))
+			}
+			m.sizes = append(m.sizes, size)
+		}
+	}
+	return m
+}
+
+// dot multiplies row i by x. mag is the magnitude of its terms, rough √Σw²·max|x|.
 func (m matrix) dot(i int, x []float64) (sum, mag, rough float64) {
 	var squares, largest float64
 	for c, w := range m.values[i*m.cols : (i+1)*m.cols] {
 		sum += w * x[c]
-		mag += math.Abs(w * x[c])
 		squares += w * w
 		largest = math.Max(largest, math.Abs(x[c]))
 	}
-	return sum, mag, math.Sqrt(squares) * largest
+	return sum, m.mag(i, x), math.Sqrt(squares) * largest
+}
+
+// mag is the magnitude of the terms of row i times x: Σ|w·x|, and what rounding x to
+// whole numbers costs, in the unit of a dot product's tolerance.
+func (m matrix) mag(i int, x []float64) (mag float64) {
+	row := m.values[i*m.cols : (i+1)*m.cols]
+	if m.sizes == nil {
+		for c, w := range row {
+			mag += math.Abs(w * x[c])
+		}
+		return mag
+	}
+	for from := 0; from < m.cols; from += ops.WholeBlock {
+		var weights, largest float64
+		for c := from; c < from+ops.WholeBlock; c++ {
+			mag += m.sizes[i*m.cols+c] * math.Abs(x[c])
+			weights += math.Abs(row[c])
+			largest = math.Max(largest, math.Abs(x[c]))
+		}
+		mag += weights * largest * wholeRounding / laneRoundings(m.cols)
+	}
+	return mag
 }
 
 // embedChecks look tokens up in tables of every type, by token and by position.

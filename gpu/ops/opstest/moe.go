@@ -110,9 +110,9 @@ type wideExperts struct {
 }
 
 func (w experts) wide() wideExperts {
-	v := wideExperts{first: matrix{wide(w.first), w.first.Cols}, firstBias: wide(w.firstBias), scale: wide(w.scale)}
+	v := wideExperts{first: newMatrix(w.first), firstBias: wide(w.firstBias), scale: wide(w.scale)}
 	if w.second != nil {
-		v.second = matrix{wide(w.second), w.second.Cols}
+		v.second = newMatrix(w.second)
 	}
 	return v
 }
@@ -281,9 +281,8 @@ func multiply(m matrix, from, rows int, x []float64) (y, mag, rough []float64) {
 func multiplyRough(m matrix, from, rows int, x, xMag, xRough []float64) (y, mag, rough []float64) {
 	y, mag, rough = multiply(m, from, rows, x)
 	for i := range rows {
-		mag[i] = 0
+		mag[i] = m.mag(from+i, xMag)
 		for c, w := range m.values[(from+i)*m.cols : (from+i+1)*m.cols] {
-			mag[i] += math.Abs(w) * xMag[c]
 			rough[i] += math.Abs(w) * xRough[c]
 		}
 	}

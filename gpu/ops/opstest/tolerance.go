@@ -52,8 +52,15 @@ const (
 	functionRoundings = 16
 )
 
+// wholeRounding is how far an activation that exact mode rounds to a whole number may be
+// off, in units of the largest magnitude of its block, which stands for 2²¹ or more of
+// these numbers: half a number.
+const wholeRounding = 0.5 / (1 << 21) / unit
+
 // laneRoundings is the longest way of a term through a sum of n elements in 16 lanes:
-// its product, n/16 additions, 4 foldings, a bias, a scale.
+// its product, n/16 additions, 4 foldings, a bias, a scale. A product with whole numbers
+// has less: the sum over a group is rounded once, and 8 lanes take two groups of 16 of 32
+// columns, each at most twice, which is n/64 additions.
 func laneRoundings(n int) float64 { return float64(n/16) + 8 }
 
 // The table of tolerances by kind of operation; n is the length of its dot product.

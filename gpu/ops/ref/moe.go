@@ -127,17 +127,17 @@ func (p *Program) expertMatMul(o *ops.ExpertMatMul) {
 	topK := o.IDs.Width
 	for r := range p.count(o.In) {
 		in, out, ids := p.row(o.In, r), p.row(o.Out, r), p.ids(o.IDs, r)
+		var xs []operand // one for all experts, or one for each
+		for at := 0; at < len(in); at += o.W.Cols {
+			xs = append(xs, newOperand(o.W, in[at:at+o.W.Cols]))
+		}
 		p.parallel(topK*o.W.Rows, func(from, to int) {
-			w := make([]float32, o.W.Cols)
+			w := p.rt.newFactor(o.W)
 			for i := from; i < to; i++ {
 				k, c := i/o.W.Rows, i%o.W.Rows
-				x := in
-				if len(in) != o.W.Cols {
-					x = in[k*o.W.Cols : (k+1)*o.W.Cols]
-				}
 				row := int(ids[k])*o.W.Rows + c
-				p.rt.widenRow(o.W, row, w)
-				out[i] = ops.Dot(w, x)
+				w.load(row)
+				out[i] = w.dot(&xs[k%len(xs)])
 				if bias != nil {
 					out[i] += bias[row]
 				}
