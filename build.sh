@@ -214,6 +214,11 @@ run_tests() {
 	else
 		leave_out "tests on the real model" "it could not be fetched"
 	fi
+	if want glslc glslc && want spirv-val spirv-tools && want glslangValidator glslang-tools; then
+		say "shader compilers are there"
+	else
+		leave_out "checks of the shaders' SPIR-V" "apt-get install glslc spirv-tools glslang-tools"
+	fi
 	step "gofmt" test_format
 	step "go vet, staticcheck, go test -race" test_go
 	if want aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross && want qemu-aarch64-static qemu-user-static; then
@@ -240,6 +245,13 @@ run_tests() {
 		leave_out "page, browser and client tests" "apt-get install nodejs npm chromium python3-venv"
 	fi
 	report
+}
+
+# generate renews what is generated: the SPIR-V of gpu/kernels and its table.
+generate() {
+	check_tools
+	want glslc glslc || die "glslc is not installed" "apt-get install glslc   (the committed bytes are those of Debian 12's)"
+	go generate ./...
 }
 
 # test_arm64 runs the kernels' tests for 64-bit ARM in an emulator, once as a processor
@@ -299,6 +311,7 @@ usage() {
 		./build.sh run [FLAGS]     fetch the default model, build, serve (GANGLION_MODEL=FILE uses another)
 		./build.sh test            every check and test; installs what it needs as root on Debian
 		./build.sh build           bin/ganglion
+		./build.sh generate        the SPIR-V of the compute shaders, after a change of gpu/kernels
 		./build.sh appliance       bin/ganglion-appliance: one executable with the model inside
 		./build.sh fetch           the default model into models/
 		./build.sh bench [FLAGS]   speed on the default model
@@ -313,6 +326,7 @@ run) shift && run "$@" ;;
 test) run_tests ;;
 build) build ;;
 appliance) appliance ;;
+generate) generate ;;
 fetch) check_tools && fetch ;;
 bench) shift && bench "$@" ;;
 test-arm64)

@@ -24,6 +24,8 @@ gpu/tokenizer:
 gpu/device:
 gpu/gl: cgo gpu/device
 gpu/vulkan: cgo gpu/device
+gpu/kernels: gpu/device gpu/kernels/include
+gpu/kernels/include:
 gpu/ops: gpu/tensor
 gpu/ops/ref: gpu/ops gpu/tensor
 gpu/ops/opstest: gpu/ops gpu/ops/ref gpu/tensor
@@ -43,6 +45,7 @@ storage: cgo appliance
 web: appliance appliance/media gpu/engine gpu/tokenizer web/api
 web/api: appliance appliance/jsontext appliance/media
 web/ui:
+cmd/kernelgen: gpu/device gpu/kernels/include
 cmd/ganglion: appliance gpu gpu/engine gpu/gguf gpu/gguf/synthetic gpu/ops gpu/tensor gpu/tokenizer storage web web/api web/ui
 `
 

@@ -1,5 +1,11 @@
 package device
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // Shader is one compute kernel as gpu/kernels holds it: SPIR-V for Vulkan and the text
 // for OpenGL and OpenGL ES, both made from the same .comp file.
 type Shader struct {
@@ -32,9 +38,80 @@ type Constant struct {
 // Dialect is a shading language that Text can write.
 type Dialect uint8
 
-// The dialects. GLES 3.1 cannot forbid contraction.
+// The dialects. GLES 3.1 can forbid contraction only where GL_EXT_gpu_shader5 is there.
 const (
 	GLSL430 Dialect = iota
 	GLSL320ES
 	GLSL310ES
 )
+
+func (d Dialect) String() string {
+	switch d {
+	case GLSL320ES:
+		return "320 es"
+	case GLSL310ES:
+		return "310 es"
+	}
+	return "430"
+}
+
+// precisions are the lines an ES text needs: without them floats and integers have no
+// precision or a low one.
+const precisions = "precision highp float;\nprecision highp int;\n"
+
+// preciseIfThere is for ES 3.1, which has the qualifier as an extension only. Where it
+// is missing the compiler may contract, which a known-answer test must find.
+const preciseIfThere = "#extension GL_EXT_gpu_shader5 : enable\n" +
+	"#ifdef GL_EXT_gpu_shader5\n#define PRECISE precise\n#else\n#define PRECISE\n#endif\n"
+
+// texels are the lines that an ES text with texel fetches needs.
+const texels = "precision highp usamplerBuffer;\n"
+const texelsES31 = "#extension GL_EXT_texture_buffer : enable\n#extension GL_OES_texture_buffer : enable\n"
+
+func (s *Shader) hasTexels() bool {
+	return slices.ContainsFunc(s.Bindings, func(b Binding) bool { return b.Texels })
+}
+
+// Values are the values of all constants: those given and the defaults of the rest.
+// A Vulkan driver specialises with all of them, for the default of the workgroup size
+// in SPIR-V is 1.
+func (s *Shader) Values(constants []uint32) []uint32 {
+	values := make([]uint32, len(s.Constants))
+	for i, c := range s.Constants {
+		values[i] = c.Default
+	}
+	copy(values, constants)
+	return values
+}
+
+// Text is the complete text of the shader in a dialect of OpenGL, with the values of
+// its constants by Shader.Constants written as literals; a shorter list leaves the rest
+// at their defaults. Constants are macros and not variables, because sizes in layout
+// lines must be literals before GLSL 4.40.
+func (s *Shader) Text(d Dialect, constants []uint32) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "#version %s\n", d)
+	if d == GLSL310ES && s.hasTexels() {
+		b.WriteString(texelsES31)
+	}
+	if d == GLSL310ES {
+		b.WriteString(preciseIfThere)
+	} else {
+		b.WriteString("#define PRECISE precise\n")
+	}
+	if d != GLSL430 {
+		b.WriteString(precisions)
+		if s.hasTexels() {
+			b.WriteString(texels)
+		}
+	}
+	values := s.Values(constants)
+	for i, c := range s.Constants {
+		fmt.Fprintf(&b, "#define %s %du\n", c.Name, values[i])
+	}
+	if len(values) > 0 {
+		fmt.Fprintf(&b, "#define LOCAL_SIZE layout(local_size_x = %d) in;\n", values[0])
+	}
+	b.WriteString(s.GLSL)
+	return b.String()
+}

@@ -1,0 +1,7 @@
+// The two buffers of every operation on activations: the batch and the arena of the row
+// set. Activations are words; integers must not pass through a float.
+STORAGE(0) readonly buffer Batch { uint batch[]; };
+STORAGE(1) buffer Act { uint act[]; };
+
+float load(uint at) { return uintBitsToFloat(act[at]); }
+void store(uint at, float x) { act[at] = floatBitsToUint(x); }
