@@ -22,6 +22,7 @@ gpu/gguf/synthetic: gpu/tensor
 gpu/archtest:
 gpu/tokenizer:
 gpu/device:
+gpu/device/devicetest: gpu/device
 gpu/gl: cgo gpu/device
 gpu/vulkan: cgo gpu/device
 gpu/kernels: gpu/device gpu/kernels/include

@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"ganglion/gpu/device"
+	"ganglion/gpu/device/devicetest"
 )
 
 // open opens the first device with the validation layer; a message of it fails the test.
-func openTest(t *testing.T, o Options) *Device {
+func openTest(t testing.TB, o Options) *Device {
 	t.Helper()
 	o.Validation = true
 	opened, err := Open(o)
@@ -93,4 +94,14 @@ func TestEmptyProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// The suite of all drivers, on both paths to the device's memory.
+func TestConformance(t *testing.T) {
+	t.Run("shared", func(t *testing.T) {
+		devicetest.Run(t, func(t testing.TB) device.Device { return openTest(t, Options{}) })
+	})
+	t.Run("staged", func(t *testing.T) {
+		devicetest.Run(t, func(t testing.TB) device.Device { return openTest(t, Options{Staging: true}) })
+	})
 }

@@ -1,0 +1,21 @@
+#include "common.glsl"
+
+// Reads a storage buffer once, 16 bytes a load, neighbours in neighbouring invocations,
+// and keeps a sum per invocation: the streaming read that kernels are compared with.
+// Each workgroup reads a block of WG·LOADS loads.
+
+CONSTANT(0, WG, 64)
+CONSTANT(1, LOADS, 16)
+LOCAL_SIZE
+
+STORAGE(0) readonly buffer Src { uvec4 src[]; };
+STORAGE(1) buffer Out { uint result[]; };
+
+void main() {
+	uint at = gl_WorkGroupID.x * (WG * LOADS) + gl_LocalInvocationID.x;
+	uvec4 sum = uvec4(0u);
+	for (uint n = 0u; n < LOADS; n++) {
+		sum ^= src[at + n * WG];
+	}
+	result[gl_GlobalInvocationID.x] = sum.x + sum.y + sum.z + sum.w;
+}
