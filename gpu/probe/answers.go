@@ -1,0 +1,230 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"ganglion/gpu/ops"
+	"ganglion/gpu/ops/ref"
+)
+
+// Answer is the outcome of one known-answer test.
+type Answer struct {
+	Name    string `json:"name"` // "matmul/q4_k"
+	Mode    string `json:"mode"` // "fast", "exact"
+	Fault   string `json:"fault,omitempty"`
+	Missing bool   `json:"missing,omitempty"` // the backend has no kernel for it
+	Lost    bool   `json:"lost,omitempty"`    // the device is of no use any more
+}
+
+// maxRows is the largest batch of a test.
+const maxRows = 64
+
+// question is a small plan and the batches that are run with it. Together the questions
+// make use of every kernel that a model can make use of, in each of its forms: one row,
+// a few rows, many rows.
+type question struct {
+	name    string
+	plan    *ops.Plan
+	kv      ops.KVType
+	batches [][]int // rows of each sequence, batch by batch
+}
+
+// Ask runs the questions on a backend and tells each answer as it comes. It stops at the
+// first answer after which the device is of no use.
+func Ask(b ops.Backend, modes []ops.Numerics, tell func(Answer)) {
+	for _, q := range questions() {
+		want, err := q.run(ref.New(), ops.Exact)
+		for _, mode := range modes {
+			a := Answer{Name: q.name, Mode: mode.String()}
+			if err != nil {
+				a.Fault = "the reference: " + err.Error() // a mistake of ours
+				tell(a)
+				continue
+			}
+			got, fault := q.run(b, mode)
+			switch {
+			case errors.Is(fault, ops.ErrUnsupported):
+				a.Missing = true
+			case fault != nil:
+				a.Fault, a.Lost = fault.Error(), errors.Is(fault, ops.ErrDeviceLost)
+			default:
+				a.Fault = compare(got, want, mode)
+			}
+			tell(a)
+			if a.Lost {
+				return
+			}
+		}
+	}
+}
+
+// options are those of every question.
+func (q *question) options(mode ops.Numerics) ops.Options {
+	longest := 0
+	for s := range q.batches[0] {
+		n := 0
+		for _, batch := range q.batches {
+			n += batch[s]
+		}
+		longest = max(longest, n)
+	}
+	return ops.Options{Slots: len(q.batches[0]), Context: longest, MaxRows: maxRows, Numerics: mode, KV: q.kv, Threads: 1}
+}
+
+// run gives the heads of all rows, batch by batch; the rows of logits are copies.
+func (q *question) run(b ops.Backend, mode ops.Numerics) (heads []ops.Head, err error) {
+	o := q.options(mode)
+	rt, err := b.Load(context.Background(), q.plan, o, nil)
+	if err != nil {
+		return nil, fmt.Errorf("load: %w", err)
+	}
+	defer func() { err = errors.Join(err, rt.Close()) }()
+	programs := map[ops.Shape]ops.Program{}
+	defer func() {
+		for _, p := range programs {
+			err = errors.Join(err, p.Close())
+		}
+	}()
+	paging := ops.NewPaging(q.plan, o)
+	done := make([]int, o.Slots)
+	for i, rows := range q.batches {
+		batch := q.batch(rows, done, paging)
+		shape := ops.Shape{Rows: bucket(len(batch.Tokens)), Outs: bucket(len(batch.Outs))}
+		p := programs[shape]
+		if p == nil {
+			if p, err = rt.Compile(shape); err != nil {
+				return nil, fmt.Errorf("compile for %d rows: %w", shape.Rows, err)
+			}
+			programs[shape] = p
+		}
+		var r ops.Result
+		if err := p.Run(batch, &r); err != nil {
+			return nil, fmt.Errorf("batch %d: %w", i, err)
+		}
+		for _, h := range r.Heads {
+			if h.Err != nil {
+				return nil, fmt.Errorf("batch %d: %w", i, h.Err)
+			}
+			h.Row, h.IDs, h.Logits = append([]float32(nil), h.Row...), append([]int32(nil), h.IDs...), append([]float32(nil), h.Logits...)
+			heads = append(heads, h)
+		}
+	}
+	return heads, nil
+}
+
+// batch is the next batch; done counts the positions of each sequence. Every page of a
+// sequence is its own. One row in three asks for the best of its logits instead of all.
+func (q *question) batch(rows, done []int, paging *ops.Paging) *ops.Batch {
+	b := &ops.Batch{Pages: make([]int32, paging.Entries())}
+	for g := range paging.Groups {
+		for s := range rows {
+			for i := range paging.Table(b.Pages, g, s) {
+				paging.Table(b.Pages, g, s)[i] = int32(s*paging.PerSlot+i) % int32(paging.Groups[g].Pages)
+			}
+		}
+	}
+	for s, n := range rows {
+		for range n {
+			b.Tokens = append(b.Tokens, int32((done[s]*31+s*17+5)%q.plan.Vocab))
+			b.Pos, b.Slot = append(b.Pos, int32(done[s])), append(b.Slot, int32(s))
+			b.Outs = append(b.Outs, int32(len(b.Outs)))
+			want := ops.Want{Kind: ops.WantRow}
+			if len(b.Outs)%3 == 0 {
+				want = ops.Want{Kind: ops.WantTop, K: min(5, q.plan.Vocab)}
+			}
+			b.Want = append(b.Want, want)
+			for range q.plan.Adapters {
+				b.Scales = append(b.Scales, float32(done[s]%3)/2)
+			}
+			done[s]++
+		}
+	}
+	return b
+}
+
+// bucket is the size of program that an engine runs so many rows with.
+func bucket(n int) int {
+	for _, b := range []int{1, 8} {
+		if n <= b {
+			return b
+		}
+	}
+	return maxRows
+}
+
+// The bounds of fast mode: by how much of a row's mean square the values of a part of
+// the row may differ. Activations of eight bits make 10⁻⁴ of it, five of them in a row
+// less than 10⁻³; a tile that is wrong makes it 1 and more.
+const (
+	fastPart  = 32
+	fastBound = 0.01
+)
+
+// compare says how an answer differs from what it must be; empty: it does not.
+func compare(got, want []ops.Head, mode ops.Numerics) string {
+	if len(got) != len(want) {
+		return fmt.Sprintf("%d heads, want %d", len(got), len(want))
+	}
+	for i := range want {
+		fault := compareFast(got[i].Row, want[i].Row)
+		if mode == ops.Exact {
+			fault = compareExact(&got[i], &want[i])
+		}
+		if fault != "" {
+			return fmt.Sprintf("row %d: %s", i, fault)
+		}
+	}
+	return ""
+}
+
+func compareExact(got, want *ops.Head) string {
+	if got.Best != want.Best || math.Float32bits(got.LogSumExp) != math.Float32bits(want.LogSumExp) {
+		return fmt.Sprintf("best token %d and log-sum-exp %v, want %d and %v", got.Best, got.LogSumExp, want.Best, want.LogSumExp)
+	}
+	if fault := sameBits("logit", got.Row, want.Row); fault != "" {
+		return fault
+	}
+	for i := range want.IDs {
+		if i >= len(got.IDs) || got.IDs[i] != want.IDs[i] {
+			return fmt.Sprintf("best tokens %v, want %v", got.IDs, want.IDs)
+		}
+	}
+	return sameBits("best logit", got.Logits, want.Logits)
+}
+
+func sameBits(what string, got, want []float32) string {
+	if len(got) != len(want) {
+		return fmt.Sprintf("%d values of %s, want %d", len(got), what, len(want))
+	}
+	for i := range want {
+		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+			return fmt.Sprintf("%s %d is %v, want %v", what, i, got[i], want[i])
+		}
+	}
+	return ""
+}
+
+func compareFast(got, want []float32) string {
+	if len(got) != len(want) {
+		return fmt.Sprintf("%d logits, want %d", len(got), len(want))
+	}
+	var mean float64
+	for _, w := range want {
+		mean += float64(w) * float64(w) / float64(len(want))
+	}
+	for at := 0; at < len(want); at += fastPart {
+		end := min(at+fastPart, len(want))
+		var diff float64
+		for i := at; i < end; i++ {
+			d := float64(got[i]) - float64(want[i])
+			diff += d * d / float64(end-at)
+		}
+		if !(diff <= fastBound*mean) { // nor NaN
+			return fmt.Sprintf("logits %d to %d differ by %.3g of their mean square, %.3g is allowed", at, end-1, diff/mean, fastBound)
+		}
+	}
+	return ""
+}

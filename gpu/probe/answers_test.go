@@ -1,0 +1,146 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"ganglion/gpu/cpu"
+	"ganglion/gpu/ops"
+	"ganglion/gpu/ops/ref"
+)
+
+var bothModes = []ops.Numerics{ops.Exact, ops.Fast}
+
+// The backends of the processor answer every question in both modes.
+func TestProcessorsAnswerAll(t *testing.T) {
+	c, err := cpu.New(cpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []ops.Backend{ref.New(), c} {
+		n := 0
+		Ask(b, bothModes, func(a Answer) {
+			n++
+			if a.Fault != "" || a.Missing {
+				t.Errorf("%s: %+v", b.Name(), a)
+			}
+		})
+		if want := 2 * len(questions()); n != want {
+			t.Errorf("%s: %d answers, want %d", b.Name(), n, want)
+		}
+	}
+}
+
+// Every operation of gpu/ops is asked for, and every operation alone is found when its
+// result is wrong in one tile of one row.
+func TestWrongOperationsAreFound(t *testing.T) {
+	asked := map[string][]string{}
+	for _, q := range questions() {
+		if err := q.plan.Validate(); err != nil {
+			t.Errorf("%s: %v", q.name, err)
+		}
+		for _, op := range q.plan.Ops {
+			if names := asked[op.Name()]; !slices.Contains(names, q.name) {
+				asked[op.Name()] = append(names, q.name)
+			}
+		}
+	}
+	for _, name := range strings.Fields("embed rows matmul rmsnorm layernorm l2norm binary addvec scale unary glu softcap posscale rope kvstore attention route expertmatmul expertsum shortconv mamba1 mamba2 gateddelta lowrank") {
+		if asked[name] == nil {
+			t.Errorf("no question makes use of %s", name)
+		}
+	}
+}
+
+// A head that is wrong in one tile of one row, or not finite, is found in both modes; a
+// last bit in exact mode alone.
+func TestWrongAnswersAreFound(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		spoil       func(row []float32)
+		exact, fast bool
+	}{
+		{"nothing", func([]float32) {}, false, false},
+		{"tile of zeros", func(row []float32) { clear(row[:min(16, len(row))]) }, true, true},
+		{"stale tile", func(row []float32) { copy(row[min(16, len(row)/2):], row[:min(16, len(row)/2)]) }, true, true},
+		{"last bit", func(row []float32) { row[3] = math.Float32frombits(math.Float32bits(row[3]) ^ 1) }, true, false},
+		{"not a number", func(row []float32) { row[0] = float32(math.NaN()) }, true, true},
+	} {
+		wrong := map[string]int{}
+		Ask(&spoiling{Backend: ref.New(), spoil: tt.spoil}, bothModes, func(a Answer) {
+			if a.Fault != "" {
+				wrong[a.Mode]++
+			}
+		})
+		want := map[bool]int{true: len(questions())}
+		if wrong["exact"] != want[tt.exact] || wrong["fast"] != want[tt.fast] {
+			t.Errorf("%s: %v of %d questions are answered wrongly, want exact %v, fast %v", tt.name, wrong, len(questions()), tt.exact, tt.fast)
+		}
+	}
+}
+
+// spoiling changes the first row of logits of each run.
+type spoiling struct {
+	ops.Backend
+	spoil func(row []float32)
+}
+
+func (s *spoiling) Load(ctx context.Context, p *ops.Plan, o ops.Options, f func(done, total int64)) (ops.Runtime, error) {
+	r, err := s.Backend.Load(ctx, p, o, f)
+	return &spoilingRuntime{r, s}, err
+}
+
+type spoilingRuntime struct {
+	ops.Runtime
+	s *spoiling
+}
+
+func (r *spoilingRuntime) Compile(s ops.Shape) (ops.Program, error) {
+	p, err := r.Runtime.Compile(s)
+	return &spoilingProgram{p, r.s}, err
+}
+
+type spoilingProgram struct {
+	ops.Program
+	s *spoiling
+}
+
+func (p *spoilingProgram) Run(b *ops.Batch, r *ops.Result) error {
+	err := p.Program.Run(b, r)
+	if err == nil {
+		p.s.spoil(r.Heads[0].Row)
+	}
+	return err
+}
+
+// A backend without a kernel says so, and what it lacks is not wrong.
+func TestMissingKernelsAreNotWrong(t *testing.T) {
+	Ask(failing{ref.New(), ops.ErrUnsupported}, bothModes, func(a Answer) {
+		if !a.Missing || a.Fault != "" {
+			t.Errorf("%+v, want missing", a)
+		}
+	})
+	n := 0
+	Ask(failing{ref.New(), ops.ErrDeviceLost}, bothModes, func(a Answer) {
+		n++
+		if !a.Lost || a.Fault == "" {
+			t.Errorf("%+v, want lost", a)
+		}
+	})
+	if n != 1 {
+		t.Errorf("%d questions were put to a device that was lost at the first", n)
+	}
+}
+
+type failing struct {
+	ops.Backend
+	err error
+}
+
+func (f failing) Load(context.Context, *ops.Plan, ops.Options, func(done, total int64)) (ops.Runtime, error) {
+	return nil, fmt.Errorf("no: %w", f.err)
+}

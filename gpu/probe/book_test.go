@@ -1,0 +1,257 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ganglion/gpu/device"
+	"ganglion/gpu/ops"
+	"ganglion/gpu/ops/ref"
+)
+
+// The test binary is its own child: childEnv makes it one.
+const childEnv = "GANGLION_PROBE_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		if err := Child(os.Stdout, doubles(), os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// double is a device that does what its name says when it is opened or used.
+type double struct {
+	device.Device
+	info device.Info
+}
+
+func (d double) Info() device.Info     { return d.info }
+func (d double) Limits() device.Limits { return device.Limits{StorageBuffers: 8} }
+func (d double) Caps() device.Caps     { return device.Caps{Precise: true} }
+
+// doubles are drivers of all kinds.
+func doubles() []Driver {
+	const kinds = "good inexact wrong lost crash exit hang garbage flood software"
+	list := func() (infos []device.Info, err error) {
+		for _, k := range strings.Fields(kinds) {
+			infos = append(infos, device.Info{API: "test", Name: "Double of " + k, ID: k, Driver: "1.0", Software: k == "software"})
+		}
+		return infos, nil
+	}
+	good := Driver{Name: "doubles", List: list,
+		Open: func(id string) (device.Device, error) {
+			switch id {
+			case "crash":
+				go func() { panic("a fault in the driver") }()
+				time.Sleep(time.Minute)
+			case "exit":
+				os.Exit(0)
+			case "hang":
+				time.Sleep(time.Minute)
+			case "garbage":
+				fmt.Println("Warning: this driver is chatty")
+			case "flood":
+				fmt.Println(strings.Repeat("x", 3<<20))
+			}
+			return double{info: device.Info{API: "test", Name: "Double of " + id, ID: id, Driver: "1.0"}}, nil
+		},
+		Backend: func(d device.Device, _ bool) ops.Backend {
+			switch d.Info().ID {
+			case "inexact":
+				return &spoiling{Backend: ref.New(), spoil: func(row []float32) { row[0] *= 1.0000002 }}
+			case "wrong":
+				return &spoiling{Backend: ref.New(), spoil: func(row []float32) { clear(row) }}
+			case "lost":
+				return failing{ref.New(), ops.ErrDeviceLost}
+			}
+			return ref.New()
+		}}
+	return []Driver{good,
+		{Name: "none", List: func() ([]device.Info, error) { return nil, fmt.Errorf("no library: %w", device.ErrUnsupported) }},
+		{Name: "broken", List: func() ([]device.Info, error) { panic("a loader that crashes") }},
+	}
+}
+
+func prober() *Prober {
+	return &Prober{Silence: 3 * time.Second, Command: func(ctx context.Context, args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, os.Args[0], args...)
+		cmd.Env = append(os.Environ(), childEnv+"=1")
+		return cmd
+	}}
+}
+
+func book(dir string) *Book {
+	return &Book{Prober: prober(), Drivers: []string{"doubles", "none", "broken"}, Dir: dir, Kernels: "1", Now: time.Now}
+}
+
+// Whatever a driver does in the child, the parent goes on and knows what happened.
+func TestDriversAreJudged(t *testing.T) {
+	dir := t.TempDir()
+	r := book(dir).Find(context.Background(), false)
+	if len(r.Faults) != 1 || !strings.Contains(r.Faults[0], "broken: the driver ended the probe: exit status 2: panic: a loader that crashes") {
+		t.Errorf("faults %q, want that of the loader that crashes alone", r.Faults)
+	}
+	for _, tt := range []struct{ id, state, reason, inexact string }{
+		{"good", "available", "", ""},
+		{"inexact", "available", "", "log"},
+		{"wrong", "quarantined", "mean square", "elementwise"},
+		{"lost", "quarantined", "device lost", ""},
+		{"crash", "quarantined", "a fault in the driver", ""},
+		{"exit", "quarantined", "ended without a word", ""},
+		{"hang", "quarantined", "hangs: nothing for 3s", ""},
+		{"garbage", "quarantined", "something else than messages", ""},
+		{"flood", "quarantined", "something else than messages", ""},
+		{"software", "untested", "", ""},
+	} {
+		d, ok := r.Find("", tt.id)
+		if !ok || string(d.State) != tt.state || !strings.Contains(d.Reason, tt.reason) || (d.Reason == "") != (tt.reason == "") {
+			t.Errorf("%s: %v %s %q, want %s with %q", tt.id, ok, d.State, d.Reason, tt.state, tt.reason)
+		}
+		if d.Exact() != (tt.inexact == "") || !strings.Contains(d.Inexact, tt.inexact) {
+			t.Errorf("%s: exact mode refused for %q, want %q", tt.id, d.Inexact, tt.inexact)
+		}
+	}
+
+	// The next start asks for the list alone.
+	b := book(dir)
+	tested := 0
+	plain := b.Prober.Command
+	b.Prober.Command = func(ctx context.Context, args ...string) *exec.Cmd {
+		if args[0] == taskTest {
+			tested++
+		}
+		return plain(ctx, args...)
+	}
+	again := b.Find(context.Background(), false)
+	if tested != 0 {
+		t.Errorf("%d devices were tested a second time", tested)
+	}
+	for i, d := range again.Devices {
+		if was := r.Devices[i]; d.State != was.State || d.Reason != was.Reason || d.Inexact != was.Inexact || d.Answers != was.Answers {
+			t.Errorf("%s: %+v at the second start, %+v at the first", d.ID, d, was)
+		}
+	}
+	// The renderer is tested when it is asked for.
+	soft, _ := again.Find("test", "software")
+	if soft = b.Ready(context.Background(), soft); tested != 1 || soft.State != Available {
+		t.Errorf("the renderer that was asked for: %s after %d tests", soft.State, tested)
+	}
+}
+
+// onlyGood is a book whose driver has one device, and the number of its tests.
+func onlyGood(dir string) (*Book, *int) {
+	b := book(dir)
+	b.Drivers = []string{"doubles"}
+	tested := new(int)
+	plain := b.Prober.Command
+	b.Prober.Command = func(ctx context.Context, args ...string) *exec.Cmd {
+		if args[0] == taskTest {
+			*tested++
+			args = []string{taskTest, "doubles", "good"}
+		}
+		return plain(ctx, args...)
+	}
+	return b, tested
+}
+
+// What was kept for another set of kernels, of another driver, or is damaged counts as
+// nothing.
+func TestStaleAndDamagedFilesAreIgnored(t *testing.T) {
+	dir := t.TempDir()
+	info := device.Info{API: "test", Name: "Double", ID: "good", Driver: "1.0"}
+	b, tested := onlyGood(dir)
+	d := b.test(context.Background(), "doubles", info)
+	if *tested != 1 || d.State != Available {
+		t.Fatalf("%d tests, %s: %s", *tested, d.State, d.Reason)
+	}
+	if _, ok := b.read("doubles", info); !ok {
+		t.Fatal("nothing was kept")
+	}
+	other := info
+	other.Driver = "1.1"
+	if _, ok := b.read("doubles", other); ok {
+		t.Error("the result of another driver was taken")
+	}
+	b.Kernels = "2"
+	if _, ok := b.read("doubles", info); ok {
+		t.Error("the result of another set of kernels was taken")
+	}
+	b.Kernels = "1"
+	path := b.path("doubles", info)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, damaged := range []string{"", "null", "{}", string(whole[:len(whole)/2]), strings.Replace(string(whole), `"available"`, `"perfect"`, 1)} {
+		if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := b.read("doubles", info); ok {
+			t.Errorf("%.40q was taken for a result", damaged)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "devices", ".new-*")); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// A device that was lost is not used again before the next start, which tests it first;
+// after three losses it waits for a test that somebody asks for.
+func TestLostDevices(t *testing.T) {
+	dir := t.TempDir()
+	info := device.Info{API: "test", Name: "Double", ID: "good", Driver: "1.0"}
+	start := func() (*Book, *int, Device) {
+		b, tested := onlyGood(dir)
+		d, known := b.read("doubles", info)
+		if !known {
+			d = b.test(context.Background(), "doubles", info)
+		}
+		d = b.afterLoss(context.Background(), "doubles", d)
+		b.enter(d)
+		return b, tested, d
+	}
+	for loss := 1; loss <= 4; loss++ {
+		b, tested, d := start()
+		if want := loss <= 3; (d.State == Available) != want || (*tested == 1) != want {
+			t.Errorf("start %d: %s (%s) after %d tests", loss, d.State, d.Reason, *tested)
+		}
+		b.SetRates("good", "test", "model/fast", Rates{Prompt: float64(loss), Decode: 1})
+		b.Lose("good", "test", "fence not signalled")
+		if d, _ := b.Known().Find("", "good"); d.State != Quarantined || !strings.Contains(d.Reason, "fence") || d.Rates["model/fast"].Prompt != float64(loss) {
+			t.Errorf("after a loss: %+v", d)
+		}
+	}
+	b, _, _ := start()
+	if d := b.test(context.Background(), "doubles", info); d.State != Available || d.Losses != 0 {
+		t.Errorf("tested by hand: %s with %d losses", d.State, d.Losses)
+	}
+}
+
+func TestBestDevice(t *testing.T) {
+	cpu := Rates{Prompt: 100, Decode: 20}
+	for _, tt := range []struct {
+		name    string
+		devices []Rates
+		want    int
+	}{
+		{"none", nil, -1},
+		{"a little faster is not worth it", []Rates{{Prompt: 105, Decode: 21}}, -1},
+		{"prompts alone", []Rates{{Prompt: 1000, Decode: 5}}, -1},
+		{"clearly faster", []Rates{{Prompt: 80, Decode: 60}, {Prompt: 500, Decode: 70}}, 1},
+		{"not measured", []Rates{{}}, -1},
+	} {
+		if got := Best(cpu, tt.devices); got != tt.want {
+			t.Errorf("%s: device %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package probe
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"ganglion/gpu/device"
+	"ganglion/gpu/ops"
+)
+
+// Driver is a way to reach devices: one library.
+type Driver struct {
+	Name string // "vulkan", "gl"
+	// List names the devices; Open opens one by its ID and Backend runs plans on it, which
+	// closes the device with itself. inexact refuses exact mode.
+	List    func() ([]device.Info, error)
+	Open    func(id string) (device.Device, error)
+	Backend func(d device.Device, inexact bool) ops.Backend
+}
+
+// State says whether a device may be used.
+type State string
+
+// The states of a device.
+const (
+	// Untested devices were listed alone: software renderers that nobody asked for.
+	Untested State = "untested"
+	// Available devices passed every known-answer test.
+	Available State = "available"
+	// Quarantined devices are not used: Reason says why.
+	Quarantined State = "quarantined"
+)
+
+// Device is one device as the appliance knows it.
+type Device struct {
+	device.Info
+	Driven  string // name of the driver that reaches it
+	Limits  device.Limits
+	Caps    device.Caps
+	State   State
+	Reason  string    // why it is quarantined
+	Inexact string    // why exact mode is refused; empty: it is not
+	Missing []string  // known answers whose kernels do not exist on it
+	Answers int       // known answers that were compared
+	Tested  time.Time // when
+	// Losses are how often it was lost while it was used, since it was tested anew by
+	// hand; Lost tells the last time.
+	Losses int
+	Lost   string
+	// Rates are its speeds by model and mode, see RateKey.
+	Rates map[string]Rates
+}
+
+// Exact tells whether exact mode may be asked of the device.
+func (d *Device) Exact() bool { return d.Inexact == "" }
+
+// Rates are speeds in tokens per second.
+type Rates struct {
+	Prompt float64 `json:"prompt"`
+	Decode float64 `json:"decode"`
+}
+
+// RateKey names a model in a mode.
+func RateKey(modelHash string, n ops.Numerics) string { return modelHash + "/" + n.String() }
+
+// A request as they come: most of a prompt is in the cache already, so writing counts
+// more than reading.
+const (
+	typicalPrompt = 256
+	typicalText   = 128
+)
+
+// Seconds is how long a typical request takes; what was not measured takes for ever.
+func (r Rates) Seconds() float64 {
+	if r.Prompt <= 0 || r.Decode <= 0 {
+		return 1e9
+	}
+	return typicalPrompt/r.Prompt + typicalText/r.Decode
+}
+
+// margin is how much faster a GPU must be than the processor to be worth its memory and
+// its risks.
+const margin = 1.1
+
+// Best is the place of the fastest device in a list of rates, -1 for the processor, whose
+// rates are cpu.
+func Best(cpu Rates, devices []Rates) int {
+	best, seconds := -1, cpu.Seconds()/margin
+	for i, r := range devices {
+		if s := r.Seconds(); s < seconds {
+			best, seconds = i, s
+		}
+	}
+	return best
+}
+
+// Report is what is known of all devices.
+type Report struct {
+	Devices []Device
+	Faults  []string // drivers that could not be asked, and why
+}
+
+// Find is the device of an ID or a name, of an API when one is given; hardware comes
+// before software. ok is false when there is none.
+func (r Report) Find(api device.API, name string) (d Device, ok bool) {
+	fits := func(d Device) bool {
+		return (api == "" || d.API == api) && (name == "" || d.ID == name || matches(d.Name, name))
+	}
+	for _, software := range []bool{false, true} {
+		if i := slices.IndexFunc(r.Devices, func(d Device) bool { return d.Software == software && fits(d) }); i >= 0 {
+			return r.Devices[i], true
+		}
+	}
+	return Device{}, false
+}
+
+// matches tells whether a device's name holds what somebody typed, whatever the case.
+func matches(name, typed string) bool {
+	return strings.Contains(strings.ToLower(name), strings.ToLower(typed))
+}

@@ -1,0 +1,256 @@
+package probe
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"ganglion/gpu/device"
+)
+
+// maxLosses is how often a device may be lost before it stays quarantined over a restart.
+const maxLosses = 3
+
+// Book is what is known of the machine's devices, in memory and on disk. It is safe for
+// concurrent use. A file that is damaged, or of another driver or set of kernels, counts
+// as none; what cannot be written is probed again at the next start.
+type Book struct {
+	Prober  *Prober
+	Drivers []string // names of the drivers to ask
+	Dir     string   // "" keeps nothing
+	Kernels string   // names the set of kernels
+	Now     func() time.Time
+
+	asking sync.Mutex // held while a child runs
+	mu     sync.Mutex // of what follows
+	report *Report    // nil: nothing was asked yet
+	kept   error      // the first file that could not be written
+}
+
+// entry is the content of a file.
+type entry struct {
+	Kernels string
+	Device  Device
+}
+
+// Find asks all drivers for their devices and tests those that nothing is known of, all
+// of them with retest. Software renderers are tested when their name is asked for. The
+// drivers are asked once; later calls give what is known now.
+func (b *Book) Find(ctx context.Context, retest bool) Report {
+	b.asking.Lock()
+	defer b.asking.Unlock()
+	b.mu.Lock()
+	asked := b.report != nil
+	b.mu.Unlock()
+	if !asked || retest {
+		r := b.ask(ctx, retest)
+		b.mu.Lock()
+		b.report = r
+		b.mu.Unlock()
+	}
+	return b.Known()
+}
+
+// Known is what was found so far, without asking anybody.
+func (b *Book) Known() Report {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.report == nil {
+		return Report{}
+	}
+	return Report{Devices: slices.Clone(b.report.Devices), Faults: slices.Clone(b.report.Faults)}
+}
+
+func (b *Book) ask(ctx context.Context, retest bool) *Report {
+	found := make([][]device.Info, len(b.Drivers))
+	faults := make([]error, len(b.Drivers))
+	var wg sync.WaitGroup
+	for i, name := range b.Drivers {
+		wg.Go(func() { found[i], faults[i] = b.Prober.List(ctx, name) })
+	}
+	wg.Wait()
+	r := &Report{}
+	for i, name := range b.Drivers {
+		if err := faults[i]; err != nil && !errors.Is(err, errAbsent) {
+			r.Faults = append(r.Faults, fmt.Sprintf("%s: %v", name, err))
+		}
+		for _, info := range found[i] {
+			d, known := b.read(name, info)
+			switch {
+			case known && !retest:
+				d = b.afterLoss(ctx, name, d)
+			case info.Software && !(known && d.State != Untested):
+				d = Device{Info: info, Driven: name, State: Untested}
+			default:
+				d = b.test(ctx, name, info)
+			}
+			r.Devices = append(r.Devices, d)
+		}
+	}
+	return r
+}
+
+// afterLoss tests a device again that was lost before this start. One that was lost too
+// often stays where it is until somebody asks for a test.
+func (b *Book) afterLoss(ctx context.Context, driver string, d Device) Device {
+	if d.Lost == "" || d.State != Quarantined || d.Losses >= maxLosses {
+		return d
+	}
+	again := b.test(ctx, driver, d.Info)
+	again.Losses, again.Lost, again.Rates = d.Losses, d.Lost, d.Rates
+	b.keep(again)
+	return again
+}
+
+// test probes a device and keeps the result.
+func (b *Book) test(ctx context.Context, driver string, info device.Info) Device {
+	d := b.Prober.Test(ctx, driver, info, b.Now())
+	if ctx.Err() == nil { // who interrupts a probe says nothing of the device
+		b.keep(d)
+	}
+	return d
+}
+
+// Ready is the device for use: a software renderer, which is found untested, is tested
+// now that it is asked for.
+func (b *Book) Ready(ctx context.Context, d Device) Device {
+	if d.State != Untested {
+		return d
+	}
+	b.asking.Lock()
+	defer b.asking.Unlock()
+	d = b.test(ctx, d.Driven, d.Info)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.enter(d)
+	return d
+}
+
+// Lose says that a device was lost while it was used: it is quarantined until the next
+// start, and after some losses until a test that somebody asks for.
+func (b *Book) Lose(id string, api device.API, reason string) {
+	b.change(id, api, func(d *Device) {
+		d.Losses++
+		d.Lost = b.Now().UTC().Format(time.RFC3339) + ": " + reason
+		d.State, d.Reason = Quarantined, "it was lost: "+reason
+	})
+}
+
+// SetRates keeps how fast a device runs a model.
+func (b *Book) SetRates(id string, api device.API, key string, r Rates) {
+	b.change(id, api, func(d *Device) {
+		rates := map[string]Rates{key: r}
+		for k, v := range d.Rates {
+			if k != key && len(rates) < 64 {
+				rates[k] = v
+			}
+		}
+		d.Rates = rates
+	})
+}
+
+func (b *Book) change(id string, api device.API, f func(*Device)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.report == nil {
+		return
+	}
+	for _, d := range b.report.Devices {
+		if d.ID == id && d.API == api {
+			f(&d)
+			b.enter(d)
+			b.write(d)
+		}
+	}
+}
+
+// enter puts a device in the place of what was known of it.
+func (b *Book) enter(d Device) {
+	if b.report == nil {
+		b.report = &Report{}
+	}
+	devices := slices.Clone(b.report.Devices)
+	if i := slices.IndexFunc(devices, func(o Device) bool { return o.ID == d.ID && o.API == d.API }); i >= 0 {
+		devices[i] = d
+	} else {
+		devices = append(devices, d)
+	}
+	b.report.Devices = devices
+}
+
+// Kept is why results could not be kept on disk, nil when they could.
+func (b *Book) Kept() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.kept
+}
+
+func (b *Book) path(driver string, info device.Info) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s", driver, info.API, info.ID))
+	return filepath.Join(b.Dir, "devices", hex.EncodeToString(sum[:12])+".json")
+}
+
+// read is what an earlier start kept of a device.
+func (b *Book) read(driver string, info device.Info) (d Device, ok bool) {
+	if b.Dir == "" {
+		return d, false
+	}
+	data, err := os.ReadFile(b.path(driver, info))
+	if err != nil || len(data) > 1<<20 {
+		return d, false
+	}
+	var e entry
+	if err := json.Unmarshal(data, &e); err != nil {
+		return d, false
+	}
+	d = e.Device
+	ok = e.Kernels == b.Kernels && d.ID == info.ID && d.API == info.API && d.Driver == info.Driver && d.Driven == driver &&
+		(d.State == Available || d.State == Quarantined)
+	return d, ok
+}
+
+func (b *Book) keep(d Device) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.write(d)
+}
+
+// write keeps a device, whole or not at all.
+func (b *Book) write(d Device) {
+	if b.Dir == "" {
+		return
+	}
+	if err := writeFile(b.path(d.Driven, d.Info), entry{b.Kernels, d}); err != nil && b.kept == nil {
+		b.kept = fmt.Errorf("probe: %w", err)
+	}
+}
+
+func writeFile(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
