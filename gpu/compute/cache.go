@@ -17,17 +17,17 @@ type cache struct {
 	group              int
 }
 
-// headBytes is the size of one key or value head of n elements in a cache. Elements
-// stand in words, so that an odd number of halves, or bytes that are no multiple of
-// four, take what is left of the last word as well.
+// headBytes is the size of one key or value head of n elements in a cache: whole units
+// of eight values, and for q8_0 the scales of its blocks (gpu/kernels/kv.glsl).
 func headBytes(kv ops.KVType, n int) int64 {
+	units := (n + 7) &^ 7
 	switch kv {
 	case ops.KVF32:
-		return int64(4 * n)
+		return int64(4 * units)
 	case ops.KVQ8:
-		return int64((n+3)&^3 + 2*((n+ops.KVBlock-1)/ops.KVBlock))
+		return int64(units + 2*((n+ops.KVBlock-1)/ops.KVBlock))
 	}
-	return int64(2 * ((n + 1) &^ 1))
+	return int64(2 * units)
 }
 
 // describeCaches decides the sizes of caches, states and tables and checks them

@@ -1,13 +1,217 @@
 package compute
 
-import "ganglion/gpu/ops"
+import (
+	"fmt"
 
-// Operations over caches and recurrent states, and the routing of experts.
+	"ganglion/gpu/ops"
+)
 
-func (l *lowering) attention(o *ops.Attention) error   { return ops.ErrUnsupported }
-func (l *lowering) route(o *ops.Route) error           { return ops.ErrUnsupported }
-func (l *lowering) expertSum(o *ops.ExpertSum) error   { return ops.ErrUnsupported }
-func (l *lowering) shortConv(o *ops.ShortConv) error   { return ops.ErrUnsupported }
-func (l *lowering) mamba1(o *ops.Mamba1) error         { return ops.ErrUnsupported }
-func (l *lowering) mamba2(o *ops.Mamba2) error         { return ops.ErrUnsupported }
-func (l *lowering) gatedDelta(o *ops.GatedDelta) error { return ops.ErrUnsupported }
+// Stages of the attention kernel, by its constant STAGE.
+const (
+	stageAll = iota
+	stageScores
+	stageValues
+	stageChunk
+)
+
+const (
+	attentionQueries = 4 // that a workgroup computes together: heads × rows
+
+	// splitRows is the largest number of rows whose chunks are spread over workgroups.
+	// More rows keep a device busy by themselves, and their intermediate results would
+	// need much memory.
+	splitRows = 8
+
+	// splitBytes bounds the intermediate results of one attention.
+	splitBytes = 32 << 20
+)
+
+// attentionPlan is how one attention is cut into workgroups.
+type attentionPlan struct {
+	op     *ops.Attention
+	cache  ops.Cache
+	share  int // query heads of a KV head
+	heads  int // of them in a workgroup
+	units  int // workgroups of a row: KV heads × groups of heads
+	chunks int // that a row can see at most
+	rows   int // that the program is compiled for
+	part   int64
+}
+
+// attention lowers to one dispatch where a row's chunks are done by one workgroup, and
+// otherwise to one for each pass over the chunks and one that joins them.
+func (l *lowering) attention(o *ops.Attention) error {
+	a := l.planAttention(o)
+	if need, most := a.sharedBytes(l.exact()), l.rt.b.dev.Limits().SharedBytes; need > most {
+		return fmt.Errorf("keys of %d columns need %d bytes of shared memory, the device has %d: %w",
+			a.cache.KeyDim, need, most, ops.ErrUnsupported)
+	}
+	if a.chunks == 1 || a.rows > splitRows || a.bytes() > splitBytes {
+		return l.attend(a, stageAll, region{})
+	}
+	part := l.scratch(a.bytes())
+	stages := []uint32{stageScores, stageValues}
+	if !l.exact() {
+		stages = []uint32{stageChunk}
+	}
+	for _, stage := range stages {
+		if err := l.attend(a, stage, part); err != nil {
+			return err
+		}
+	}
+	return l.joinAttention(a, part)
+}
+
+func (l *lowering) planAttention(o *ops.Attention) attentionPlan {
+	c := l.plan.Caches[o.Cache]
+	a := attentionPlan{op: o, cache: c, share: o.Heads / c.KVHeads, rows: l.capacity(o.Q)}
+	a.heads = min(a.share, attentionQueries)
+	if a.heads == 3 {
+		a.heads = 4
+	}
+	a.units = c.KVHeads * ((a.share + a.heads - 1) / a.heads)
+	a.chunks = min(l.chunks, o.Chunks(l.rt.opts.Context))
+	data := 4 * ((c.ValueDim + 3) / 4)
+	if l.exact() {
+		data = max(data, ops.KVChunk)
+	}
+	a.part = 16 * int64(2+data)
+	return a
+}
+
+// bytes is the size of what stages leave to the next: PART_SIZE of attention_rows.glsl
+// for every workgroup and chunk.
+func (a attentionPlan) bytes() int64 { return int64(a.rows*a.units*a.chunks) * a.part }
+
+// sharedBytes is the size of mem in attention.glsl.
+func (a attentionPlan) sharedBytes(exact bool) int {
+	n := (a.cache.KeyDim+7)&^7 + ops.KVChunk + ops.Lanes
+	if exact {
+		n += 2 * 64 // KEPT_CHUNKS
+	}
+	return 16 * n
+}
+
+func (a attentionPlan) constants(stage, rows uint32) []uint32 {
+	return []uint32{64, uint32(a.heads), rows, uint32(a.cache.KeyDim), uint32(a.cache.ValueDim), stage}
+}
+
+func (l *lowering) attend(a attentionPlan, stage uint32, part region) error {
+	o := a.op
+	keys, values, group := l.cache(o.Cache)
+	d := dispatch{
+		kernel:    l.variant("attention_" + kvName(l.rt.opts.KV)),
+		constants: a.constants(stage, 1),
+		groups:    [3]int{a.units * a.chunks, a.rows},
+		reads:     append(l.views(o.Q), regions(keys, values)...),
+	}
+	chunks := a.chunks
+	if stage == stageAll {
+		rows := 1
+		if a.rows > 1 {
+			rows = attentionQueries / a.heads
+		}
+		d.constants = a.constants(stage, uint32(rows))
+		d.groups = [3]int{a.units, (a.rows + rows - 1) / rows}
+		d.writes, chunks = l.views(o.Out), 1
+		part = l.batchBuffer() // not looked at
+	} else {
+		d.writes = regions(part)
+		if stage == stageValues {
+			d.reads = append(d.reads, regions(part)...)
+		}
+	}
+	d.bind = []region{l.batchBuffer(), l.arena(o.Q), keys, values, l.vector(o.Sinks), l.slopes(o), part}
+	d.params = l.attentionParams(a, group, chunks)
+	cells := int64(a.rows) * int64(a.chunks) * ops.KVChunk
+	d.bytes = cells * int64(a.cache.KVHeads) * (headBytes(l.rt.opts.KV, a.cache.KeyDim) + headBytes(l.rt.opts.KV, a.cache.ValueDim))
+	d.flops = 2 * cells * int64(o.Heads) * int64(a.cache.KeyDim+a.cache.ValueDim)
+	return l.dispatch(d)
+}
+
+func (l *lowering) joinAttention(a attentionPlan, part region) error {
+	o := a.op
+	_, _, group := l.cache(o.Cache)
+	return l.dispatch(dispatch{
+		kernel:    l.variant("attention_join"),
+		constants: a.constants(stageAll, 1),
+		bind:      []region{l.batchBuffer(), l.arena(o.Out), l.vector(o.Sinks), part},
+		params:    l.attentionParams(a, group, a.chunks),
+		groups:    [3]int{a.units, a.rows},
+		reads:     regions(part),
+		writes:    l.views(o.Out),
+	})
+}
+
+// attentionParams are the Params of attention_rows.glsl.
+func (l *lowering) attentionParams(a attentionPlan, group, chunks int) params {
+	o, rows := a.op, l.rows(a.op.Q)
+	p := params{}.u32(rows.count, rows.pos, rows.seq, l.batch.pagesOf(group), uint32(l.batch.pageN)).
+		view(l.operand(o.Q)).view(l.operand(o.Out)).
+		i32(a.cache.KVHeads, a.share, o.Window, flag(o.Chunked), chunks, flag(o.Sinks != nil), flag(o.ALiBi != 0)).
+		f32(o.Scale, o.Softcap)
+	if o.Softcap > 0 {
+		return p.f32(1 / o.Softcap)
+	}
+	return p.f32(0)
+}
+
+// variant is the kernel of a name for the numerics of the runtime.
+func (l *lowering) variant(name string) string {
+	if l.exact() {
+		return name
+	}
+	return name + "_fast"
+}
+
+// arena binds the activations that a view lies in.
+func (l *lowering) arena(v ops.View) region { return l.operand(v).region }
+
+// kvName is the part of a kernel's name that says what a cache holds.
+func kvName(kv ops.KVType) string {
+	if kv == ops.KVQ8 {
+		return "q8"
+	}
+	return kv.String()
+}
+
+func flag(on bool) int {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// slopes binds the slopes of ALiBi, by head.
+func (l *lowering) slopes(o *ops.Attention) region {
+	if r, ok := l.rt.slopes[o]; ok {
+		return r
+	}
+	return l.batchBuffer()
+}
+
+// describeSlopes decides where the slopes of the attention operations will lie.
+func (r *Runtime) describeSlopes(s *slabs) error {
+	r.slopes = make(map[*ops.Attention]region)
+	for _, op := range r.plan.Ops {
+		o, ok := op.(*ops.Attention)
+		if !ok || o.ALiBi == 0 {
+			continue
+		}
+		at, err := s.take(4 * int64(o.Heads))
+		if err != nil {
+			return fmt.Errorf("slopes of %d heads: %w", o.Heads, err)
+		}
+		r.slopes[o] = at
+	}
+	return nil
+}
+
+func (r *Runtime) uploadSlopes() error {
+	for o, at := range r.slopes {
+		if err := r.write(at, 0, appendFloats(nil, ops.ALiBiSlopes(o.Heads, o.ALiBi))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

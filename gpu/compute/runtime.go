@@ -21,6 +21,7 @@ type Runtime struct {
 	weights  []*memory
 	matrices map[*ops.Weight]*matrix
 	vectors  map[*ops.Weight]region
+	slopes   map[*ops.Attention]region
 	caches   []*cache  // by Plan.Caches
 	states   []*memory // by Plan.States: [slots, floats]
 	tables   []*memory // by Plan.Tables: [context, NRot]

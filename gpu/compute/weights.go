@@ -147,6 +147,9 @@ func (r *Runtime) describeWeights() error {
 			}
 		}
 	}
+	if err := r.describeSlopes(&v); err != nil {
+		return err
+	}
 	r.weights = append(s.all, v.all...)
 	return nil
 }
@@ -226,6 +229,9 @@ func (r *Runtime) uploadWeights(ctx context.Context, progress func(done, total i
 		if err := u.step(end); err != nil {
 			return err
 		}
+	}
+	if err := r.uploadSlopes(); err != nil {
+		return err
 	}
 	return ctx.Err()
 }

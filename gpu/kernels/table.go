@@ -9,9 +9,79 @@ const compiler = "shaderc 2023.2-1 spirv-tools 2022.4+1.3.236.0-1 glslang 11.13.
 
 var table = []device.Shader{
 	{
+		Name: "attention_f16", ParamBytes: 76, Shared: 7424,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Keys", ReadOnly: true}, {Name: "Values", ReadOnly: true}, {Name: "Sinks", ReadOnly: true}, {Name: "Slopes", ReadOnly: true}, {Name: "Part"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}},
+	},
+	{
+		Name: "attention_f16_fast", ParamBytes: 76, Shared: 5376,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Keys", ReadOnly: true}, {Name: "Values", ReadOnly: true}, {Name: "Sinks", ReadOnly: true}, {Name: "Slopes", ReadOnly: true}, {Name: "Part"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}},
+	},
+	{
+		Name: "attention_f32", ParamBytes: 76, Shared: 7424,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Keys", ReadOnly: true}, {Name: "Values", ReadOnly: true}, {Name: "Sinks", ReadOnly: true}, {Name: "Slopes", ReadOnly: true}, {Name: "Part"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}},
+	},
+	{
+		Name: "attention_f32_fast", ParamBytes: 76, Shared: 5376,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Keys", ReadOnly: true}, {Name: "Values", ReadOnly: true}, {Name: "Sinks", ReadOnly: true}, {Name: "Slopes", ReadOnly: true}, {Name: "Part"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}},
+	},
+	{
+		Name: "attention_join", ParamBytes: 76, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Sinks", ReadOnly: true}, {Name: "Part", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}},
+	},
+	{
+		Name: "attention_join_fast", ParamBytes: 76, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Sinks", ReadOnly: true}, {Name: "Part", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}},
+	},
+	{
+		Name: "attention_q8", ParamBytes: 76, Shared: 7424,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Keys", ReadOnly: true}, {Name: "Values", ReadOnly: true}, {Name: "Sinks", ReadOnly: true}, {Name: "Slopes", ReadOnly: true}, {Name: "Part"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}},
+	},
+	{
+		Name: "attention_q8_fast", ParamBytes: 76, Shared: 5376,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Keys", ReadOnly: true}, {Name: "Values", ReadOnly: true}, {Name: "Sinks", ReadOnly: true}, {Name: "Slopes", ReadOnly: true}, {Name: "Part"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}},
+	},
+	{
 		Name: "copy", ParamBytes: 12, Shared: 0,
 		Bindings:  []device.Binding{{Name: "Src", ReadOnly: true}, {Name: "Dst"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "expertsum", ParamBytes: 48, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Scales", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "gateddelta", ParamBytes: 68, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "State"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "DIM", Default: 128}},
+	},
+	{
+		Name: "mamba1", ParamBytes: 52, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "A", ReadOnly: true}, {Name: "D", ReadOnly: true}, {Name: "State"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "N", Default: 16}},
+	},
+	{
+		Name: "mamba2", ParamBytes: 60, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "A", ReadOnly: true}, {Name: "D", ReadOnly: true}, {Name: "State"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "N", Default: 128}},
+	},
+	{
+		Name: "route", ParamBytes: 56, Shared: 168,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Bias", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "KIND", Default: 0}, {Name: "EXPERTS", Default: 8}, {Name: "TOPK", Default: 2}},
+	},
+	{
+		Name: "shortconv", ParamBytes: 32, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "W", ReadOnly: true}, {Name: "Bias", ReadOnly: true}, {Name: "State"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "K", Default: 4}, {Name: "ACT", Default: 0}},
 	},
 	{
 		Name: "unary", ParamBytes: 24, Shared: 0,

@@ -1,0 +1,5 @@
+#include "common.glsl"
+#define FAST
+#include "numerics_fast.glsl"
+#define KV_F16
+#include "attention.glsl"

@@ -1,0 +1,3 @@
+#include "common.glsl"
+#include "numerics.glsl"
+#include "attention_join.glsl"

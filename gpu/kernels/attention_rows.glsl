@@ -1,0 +1,239 @@
+// What attention and attention_join share: which queries a workgroup has, what they see,
+// where their output stands, and how chunks are joined. The including kernel has the
+// functions of numerics.glsl, or defines FAST and has those of numerics_fast.glsl.
+
+#include "vectors.glsl"
+
+CONSTANT(0, WG, 64)
+CONSTANT(1, HEADS, 4)
+CONSTANT(2, ROWS, 1)
+CONSTANT(3, KEY_DIM, 64)
+CONSTANT(4, VALUE_DIM, 64)
+CONSTANT(5, STAGE, 0)
+LOCAL_SIZE
+
+PARAMS uniform Params {
+	uint rows;  // word of the batch that has the number of rows
+	uint pos;   // [rows] position
+	uint seq;   // [rows] number of the sequence
+	uint pages; // [sequences][pageN] page numbers
+	uint pageN;
+	uint q; uint qStride;
+	uint dst; uint dstStride;
+	uint kvHeads;
+	uint share;   // query heads of a KV head
+	uint window;  // 0 = all positions
+	uint chunked; // 1: the window is the row's own run of positions, not the last ones
+	uint chunks;  // chunks that part has room for, by workgroup; 1 for stage ALL
+	uint sunk;    // 1: there are sinks
+	uint sloped;  // 1: there are slopes (ALiBi)
+	float scale;
+	float cap; float invCap; // softcap of scores, 0 = none
+} p;
+
+// Below every score: what is not seen.
+#define MASKED (uintBitsToFloat(0xFF7FFFFFu))
+
+#define CHUNK_SIZE 256u // ops.KVChunk
+#define QUADS ((VALUE_DIM + 3u) / 4u)
+
+// What the workgroup is at; lo and hi are the positions that each query sees.
+uint row; // of query 0
+uint rowEnd;
+uint kvNumber;
+uint headFirst; // of query 0
+uint headCount; // that there are from it on
+ivec4 lo;
+ivec4 hi;
+uint first; // position that any query sees
+uint last;
+
+uint rowOf(uint query) { return row + query / HEADS; }
+uint headOf(uint query) { return headFirst + query % HEADS; }
+bool there(uint query) { return rowOf(query) < rowEnd && query % HEADS < headCount; }
+
+// How many workgroups the heads make.
+uint headGroups() { return (p.share + HEADS - 1u) / HEADS; }
+
+int oldest(int pos) {
+	int w = int(p.window);
+	if (w == 0) return 0;
+	if (p.chunked != 0u) return pos - pos % w;
+	return max(0, pos - w + 1);
+}
+
+// Goes to a group of heads.
+void selectHeads(uint unit) {
+	kvNumber = unit / headGroups();
+	uint at = unit % headGroups() * HEADS;
+	headFirst = kvNumber * p.share + at;
+	headCount = min(p.share - at, HEADS);
+}
+
+// Goes to the rows from a row on that are of one sequence, at most to end.
+void selectRows(uint from, uint end) {
+	row = from;
+	rowEnd = from + 1u;
+	while (rowEnd < end && batch[p.seq + rowEnd] == batch[p.seq + row]) rowEnd++;
+	int begin = int(batch[p.pos + row]);
+	ivec4 at = begin + ivec4(0, int(1u / HEADS), int(2u / HEADS), int(3u / HEADS));
+	bvec4 on = bvec4(there(0u), there(1u), there(2u), there(3u));
+	lo = ivec4(on.x ? oldest(at.x) : 1, on.y ? oldest(at.y) : 1, on.z ? oldest(at.z) : 1, on.w ? oldest(at.w) : 1);
+	hi = ivec4(on.x ? at.x : 0, on.y ? at.y : 0, on.z ? at.z : 0, on.w ? at.w : 0);
+	first = uint(oldest(begin));
+	last = uint(begin) + rowEnd - row - 1u;
+}
+
+// A float of each query's head.
+#define PER_HEAD(name) vec4(uintBitsToFloat(name[headIn(0u)]), uintBitsToFloat(name[headIn(1u)]), \
+	uintBitsToFloat(name[headIn(2u)]), uintBitsToFloat(name[headIn(3u)]))
+uint headIn(uint query) { return min(headOf(query), p.kvHeads * p.share - 1u); }
+
+vec4 sinksOf() {
+	if (p.sunk == 0u) return vec4(MASKED);
+	return PER_HEAD(sinks);
+}
+
+// e^(x − m).
+vec4 relative(vec4 x, vec4 m) {
+	PRECISE vec4 d = x - m;
+	return exps(d);
+}
+
+// a·x + b·y, rounded three times in every mode and kernel.
+vec4 blend(vec4 a, vec4 x, vec4 b, vec4 y) {
+	PRECISE vec4 s = a * x;
+	PRECISE vec4 t = b * y;
+	PRECISE vec4 u = s + t;
+	return u;
+}
+
+// s + a·x, likewise.
+vec4 join(vec4 s, vec4 a, vec4 x) {
+	PRECISE vec4 t = a * x;
+	PRECISE vec4 u = s + t;
+	return u;
+}
+
+// a·b, likewise.
+vec4 times(vec4 a, vec4 b) {
+	PRECISE vec4 t = a * b;
+	return t;
+}
+
+// Four columns of four queries, by column.
+struct Columns { vec4 c0; vec4 c1; vec4 c2; vec4 c3; };
+
+Columns noColumns() { return Columns(vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0)); }
+
+Columns blendColumns(vec4 a, Columns x, vec4 b, Columns y) {
+	return Columns(blend(a, x.c0, b, y.c0), blend(a, x.c1, b, y.c1), blend(a, x.c2, b, y.c2), blend(a, x.c3, b, y.c3));
+}
+
+Columns timesColumns(Columns x, vec4 a) {
+	return Columns(times(x.c0, a), times(x.c1, a), times(x.c2, a), times(x.c3, a));
+}
+
+Columns addColumns(Columns x, Columns y) {
+	PRECISE vec4 c0 = x.c0 + y.c0;
+	PRECISE vec4 c1 = x.c1 + y.c1;
+	PRECISE vec4 c2 = x.c2 + y.c2;
+	PRECISE vec4 c3 = x.c3 + y.c3;
+	return Columns(c0, c1, c2, c3);
+}
+
+uint dstOf(uint query) { return p.dst + rowOf(query) * p.dstStride + headOf(query) * VALUE_DIM; }
+
+// Writes columns 4·quad … of a query.
+void emitQuery(uint query, uint quad, vec4 x) {
+	if (!there(query)) return;
+	uint at = dstOf(query) + 4u * quad;
+	uint n = VALUE_DIM - 4u * quad;
+	store(at, x.x);
+	if (n > 1u) store(at + 1u, x.y);
+	if (n > 2u) store(at + 2u, x.z);
+	if (n > 3u) store(at + 3u, x.w);
+}
+
+void emit(uint quad, Columns a) {
+	emitQuery(0u, quad, vec4(a.c0.x, a.c1.x, a.c2.x, a.c3.x));
+	emitQuery(1u, quad, vec4(a.c0.y, a.c1.y, a.c2.y, a.c3.y));
+	emitQuery(2u, quad, vec4(a.c0.z, a.c1.z, a.c2.z, a.c3.z));
+	emitQuery(3u, quad, vec4(a.c0.w, a.c1.w, a.c2.w, a.c3.w));
+}
+
+// What emitQuery wrote.
+vec4 emittedQuery(uint query, uint quad) {
+	vec4 x = vec4(0.0);
+	if (!there(query)) return x;
+	uint at = dstOf(query) + 4u * quad;
+	uint n = VALUE_DIM - 4u * quad;
+	x.x = load(at);
+	if (n > 1u) x.y = load(at + 1u);
+	if (n > 2u) x.z = load(at + 2u);
+	if (n > 3u) x.w = load(at + 3u);
+	return x;
+}
+
+Columns emitted(uint quad) {
+	vec4 x = emittedQuery(0u, quad);
+	vec4 y = emittedQuery(1u, quad);
+	vec4 z = emittedQuery(2u, quad);
+	vec4 w = emittedQuery(3u, quad);
+	return Columns(vec4(x.x, y.x, z.x, w.x), vec4(x.y, y.y, z.y, w.y), vec4(x.z, y.z, z.z, w.z), vec4(x.w, y.w, z.w, w.w));
+}
+
+// part has for each workgroup and chunk, in vec4: the largest score, the sum of the
+// exponentials, and then the exponentials by position (exact mode, between SCORES and
+// VALUES) or the values by column.
+#define PART_SUM 1u
+#define PART_DATA 2u
+#ifdef FAST
+#define PART_SIZE (PART_DATA + 4u * QUADS)
+#else
+#define PART_SIZE (PART_DATA + max(CHUNK_SIZE, 4u * QUADS))
+#endif
+
+vec4 partLoad(uint at) { return uintBitsToFloat(part[at]); }
+#ifndef READ_ONLY_PART
+void partStore(uint at, vec4 x) { part[at] = floatBitsToUint(x); }
+#endif
+
+Columns partColumns(uint chunk, uint quad) {
+	uint at = chunk + PART_DATA + 4u * quad;
+	return Columns(partLoad(at), partLoad(at + 1u), partLoad(at + 2u), partLoad(at + 3u));
+}
+
+#ifndef READ_ONLY_PART
+void partStoreColumns(uint chunk, uint quad, Columns a) {
+	uint at = chunk + PART_DATA + 4u * quad;
+	partStore(at, a.c0);
+	partStore(at + 1u, a.c1);
+	partStore(at + 2u, a.c2);
+	partStore(at + 3u, a.c3);
+}
+#endif
+
+#ifdef FAST
+// A row so far, in fast mode: its largest score and its sum, and how the sums of columns
+// before and of the new chunk enter the new ones.
+struct Sofar { vec4 most; vec4 sum; vec4 before; vec4 now; };
+
+Sofar nothing() { return Sofar(vec4(MASKED), vec4(0.0), vec4(0.0), vec4(0.0)); }
+
+Sofar further(Sofar s, vec4 chunkMax, vec4 chunkSum) {
+	vec4 most = max(s.most, chunkMax);
+	vec4 before = relative(s.most, most);
+	vec4 now = relative(chunkMax, most);
+	return Sofar(most, blend(before, s.sum, now, chunkSum), before, now);
+}
+
+// What the sums of columns are multiplied by in the end.
+vec4 ending(Sofar s) {
+	if (p.sunk == 0u) return recips(s.sum);
+	vec4 sink = sinksOf();
+	vec4 most = max(s.most, sink);
+	vec4 rest = relative(s.most, most);
+	return times(rest, recips(join(relative(sink, most), rest, s.sum)));
+}
+#endif
