@@ -99,11 +99,7 @@ func (d *Device) admit(place string, s *device.Shader, constants []uint32) ([]ui
 	if len(constants) > len(s.Constants) {
 		return nil, fmt.Errorf("vulkan: %s: %d constants for the %d of the shader", place, len(constants), len(s.Constants))
 	}
-	values := make([]uint32, len(s.Constants))
-	for i, c := range s.Constants {
-		values[i] = c.Default
-	}
-	copy(values, constants)
+	values := s.Values(constants)
 	l := d.limits
 	texels := bits.OnesCount64(keyOf(s).texels)
 	for _, c := range []struct {

@@ -9,7 +9,9 @@ import (
 	"ganglion/gpu/device"
 )
 
-//go:embed *.comp common.glsl generated/*.spv
+//go:generate go run ganglion/cmd/kernelgen
+
+//go:embed *.comp generated
 var files embed.FS
 
 func read(name string) []byte {
@@ -25,7 +27,7 @@ var shaders = sync.OnceValue(func() map[string]*device.Shader {
 	all := map[string]*device.Shader{}
 	for _, s := range table {
 		s.SPIRV = read("generated/" + s.Name + ".spv")
-		s.GLSL = strings.Replace(string(read(s.Name+".comp")), "#include \"common.glsl\"\n", string(read("common.glsl")), 1)
+		s.GLSL = strings.Replace(string(read(s.Name+".comp")), "#include \"common.glsl\"\n", string(read("generated/common.glsl")), 1)
 		all[s.Name] = &s
 	}
 	return all
