@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef void *EGLDisplay;
 typedef void *EGLContext;
@@ -258,3 +259,9 @@ void ggl_close(struct ggl *g) {
 }
 
 void ggl_pump(struct ggl *g) { (void)g; }
+
+uint64_t ggl_now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}

@@ -3,7 +3,6 @@
 #include "gl.h"
 
 #include <string.h>
-#include <time.h>
 
 // Names of OpenGL that are used here, from the registry's gl.xml.
 enum {
@@ -261,12 +260,6 @@ int ggl_program_save(struct ggl *g, GLuint program, void *binary, int size, GLen
 
 void ggl_program_delete(struct ggl *g, GLuint program) { g->DeleteProgram(program); }
 
-static GLuint64 now(void) {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (GLuint64)t.tv_sec * 1000000000u + (GLuint64)t.tv_nsec;
-}
-
 // bound is what the binding points hold during a replay: what stays as it is, is not
 // bound again.
 struct bound {
@@ -325,10 +318,10 @@ int ggl_submit(struct ggl *g, const struct ggl_submission *s, GLsync *fence, GLe
 			g->EndQuery(TIME_ELAPSED);
 			break;
 		case GGL_CLOCK:
-			start = now();
+			start = ggl_now();
 			g->DispatchCompute(c->groups[0], c->groups[1], c->groups[2]);
 			g->Finish();
-			s->nanos[i] = now() - start;
+			s->nanos[i] = ggl_now() - start;
 			break;
 		}
 	}

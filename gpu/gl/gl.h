@@ -130,6 +130,9 @@ void ggl_finish(struct ggl *g);
 // ggl_pump lets the window system have its say; it is called between calls.
 void ggl_pump(struct ggl *g);
 
+// ggl_now is the host's clock in nanoseconds.
+uint64_t ggl_now(void);
+
 // ggl_load fills in the needed entry points by g->get and gives the name of the first
 // that is missing, or NULL. ggl_find fills in an optional one by the name that the
 // version or an extension gives it. Only what is listed is asked for by name: a getter

@@ -52,7 +52,7 @@ func busy(t *testing.T, d device.Device, want time.Duration) device.Program {
 func TestTimeout(t *testing.T) {
 	eachDialect(t, func(t *testing.T, name device.Dialect) {
 		d := open(t, Options{Dialect: name})
-		p := busy(t, d, grace+200*time.Millisecond)
+		p := busy(t, d, 3*grace)
 		start := time.Now()
 		f := must(d.Submit(p))
 		if took := time.Since(start); took > 100*time.Millisecond {

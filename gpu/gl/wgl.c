@@ -142,3 +142,10 @@ void ggl_pump(struct ggl *g) {
 	while (PeekMessageA(&m, g->platform[0], 0, 0, PM_REMOVE))
 		DispatchMessageA(&m);
 }
+
+uint64_t ggl_now(void) {
+	LARGE_INTEGER ticks, rate;
+	QueryPerformanceCounter(&ticks);
+	QueryPerformanceFrequency(&rate);
+	return (uint64_t)((double)ticks.QuadPart * 1e9 / (double)rate.QuadPart);
+}
