@@ -201,6 +201,15 @@ test_clients() {
 	(cd web/e2e/clients && node --test --test-concurrency=1 ./*.test.mjs)
 }
 
+# require NAME: tests fail instead of being skipped where what they need is missing.
+require() { export GANGLION_REQUIRE=${GANGLION_REQUIRE:+$GANGLION_REQUIRE,}$1; }
+
+# opens NAME PACKAGE: the driver's test of a first program passes here.
+opens() {
+	say "looking for a driver: $1"
+	GANGLION_REQUIRE=$1 go test -count=1 -run '^TestRun$' "$2" >/dev/null 2>&1
+}
+
 # run_tests is the one test command: it installs what it needs where it may, says
 # what it left out where it may not, and leaves nothing out when CI is set.
 run_tests() {
@@ -210,7 +219,8 @@ run_tests() {
 	local model=
 	if model=$(model_file); then
 		GANGLION_TEST_MODEL=$(realpath "$model")
-		export GANGLION_TEST_MODEL GANGLION_REQUIRE=model
+		export GANGLION_TEST_MODEL
+		require model
 	else
 		leave_out "tests on the real model" "it could not be fetched"
 	fi
@@ -218,6 +228,11 @@ run_tests() {
 		say "shader compilers are there"
 	else
 		leave_out "checks of the shaders' SPIR-V" "apt-get install glslc spirv-tools glslang-tools"
+	fi
+	if opens gl ./gpu/gl || { install libgl1-mesa-dri libegl1 libgles2 && opens gl ./gpu/gl; }; then
+		require gl
+	else
+		leave_out "tests on OpenGL" "apt-get install libgl1-mesa-dri libegl1 libgles2"
 	fi
 	step "gofmt" test_format
 	step "go vet, staticcheck, go test -race" test_go

@@ -41,7 +41,7 @@ func (c *context) NewKernel(s *device.Shader, constants []uint32) (device.Kernel
 	if err := c.fits(s, constants); err != nil {
 		return nil, fmt.Errorf("gl: kernel %q: %w", s.Name, err)
 	}
-	text := source(s, c.dialect, constants)
+	text := s.Text(c.dialect, constants)
 	k := c.kernels[text]
 	if k == nil {
 		var err error
