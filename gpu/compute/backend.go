@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ganglion/gpu/device"
+	"ganglion/gpu/kernels"
 	"ganglion/gpu/ops"
 )
 
@@ -48,7 +49,7 @@ type Backend struct {
 // New returns a backend on a device, which it owns unless o.Shared.
 func New(d device.Device, o Options) *Backend {
 	if o.Shaders == nil {
-		o.Shaders = builtIn
+		o.Shaders = kernels.Get
 	}
 	if o.Deadline == 0 {
 		o.Deadline = 10 * time.Second

@@ -45,7 +45,7 @@ type batchLayout struct {
 
 	row, out rowSections
 	outs     uint32 // [outs] row of each output
-	wants    uint32 // [outs] K of the best tokens wanted, 0 for none
+	wants    uint32 // [outs] K of the best tokens that the device chooses, 0 for none
 	seqs     uint32 // [seqCap][seqWords]
 	pages    uint32 // [groups][seqCap][pageN] page number
 	active   uint32 // [adapters] 1 when any row has a strength
@@ -126,7 +126,7 @@ func (l *batchLayout) fill(b *ops.Batch) []byte {
 		l.put(l.out.seq+uint32(i), l.get(l.row.seq+uint32(r)))
 		l.put(l.outs+uint32(i), r)
 		k := 0
-		if b.Want[i].Kind == ops.WantTop {
+		if onDevice(b.Want[i]) {
 			k = b.Want[i].K
 		}
 		l.put(l.wants+uint32(i), int32(k))

@@ -2,6 +2,7 @@ package compute
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
@@ -106,24 +107,36 @@ func (r *Runtime) CopyPage(group, dst, src int) error {
 	if err := r.paging.CheckCopy(group, dst, src); err != nil {
 		return err
 	}
+	if err := r.copyPage(group, dst, src); err != nil {
+		return r.failed("copy page", err)
+	}
+	return nil
+}
+
+// copyPage copies on the device, in one submission.
+func (r *Runtime) copyPage(group, dst, src int) error {
+	l := &lowering{rt: r, plan: r.plan}
 	for _, k := range r.caches {
 		if k.group != group {
 			continue
 		}
 		for _, part := range []struct {
-			m *memory
-			n int64
+			mem  *memory
+			page int64
 		}{{k.keys, k.keyPage}, {k.values, k.valuePage}} {
-			buf := make([]byte, part.n)
-			if err := part.m.buf.Read(int64(src)*part.n, buf); err != nil {
-				return r.failed("copy page", err)
-			}
-			if err := part.m.buf.Write(int64(dst)*part.n, buf); err != nil {
-				return r.failed("copy page", err)
+			words := int(part.page / 4)
+			all := region{mem: part.mem, size: part.mem.need}
+			if err := l.dispatch(dispatch{kernel: "copy", bind: []region{all, all}, groups: [3]int{(words + 255) / 256},
+				params: params{}.i32(words, src*words, dst*words), bytes: 2 * part.page}); err != nil {
+				return err
 			}
 		}
 	}
-	return nil
+	c := cuts{b: r.b, list: l.list}
+	if err := c.record(); err != nil {
+		return errors.Join(err, c.forget())
+	}
+	return errors.Join(r.b.submit(&Stats{}, &c), c.forget())
 }
 
 // SaveState copies the recurrent state of a slot into into[:0]: the plan's states one

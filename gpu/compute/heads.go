@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -8,82 +9,146 @@ import (
 	"ganglion/gpu/ops"
 )
 
-// lseBlock is the number of ids in one block of the log-sum-exp.
-const lseBlock = 1024
+// The heads of a run: what is read back of each output row. The best token, its logit
+// and the log-sum-exp are computed on the device for every output and read in one piece
+// of 16 bytes each; the best K tokens are chosen there where an output wants them and K
+// is at most topMost; whole rows, and rows for a larger K, are read as they are.
+
+const (
+	headEntry  = 16   // of one output: best, bits of its logit, bits of the log-sum-exp, bad id
+	headBlock  = 1024 // logits of a workgroup: a block of rule 9 of gpu/DESIGN.md
+	topMost    = 256  // most tokens that the device chooses
+	topSegment = 4096 // logits that a workgroup chooses from
+)
+
+// readBest appends the dispatches that compute the best token and the log-sum-exp of
+// every output.
+func (l *lowering) readBest() error {
+	v := l.plan.Logits
+	o, outs := l.operand(v), l.shape.Outs
+	blocks := (v.Width + headBlock - 1) / headBlock
+	part := l.scratch(int64(16 * outs * blocks))
+	want(l.rt.heads, l.headsBytes())
+	heads := l.headsBuffer()
+	logits, parts := l.views(v), regions(part)
+	for _, d := range []dispatch{
+		{kernel: "heads_max", bind: []region{l.batchBuffer(), o.region, part}, groups: [3]int{blocks, outs},
+			params: params{}.view(o).i32(v.Width, blocks), reads: logits, writes: parts},
+		{kernel: "heads_sum", bind: []region{l.batchBuffer(), o.region, part}, groups: [3]int{blocks, outs},
+			params: params{}.view(o).i32(v.Width, blocks), reads: append(slices.Clone(parts), logits...), writes: parts},
+		{kernel: "heads_join", bind: []region{l.batchBuffer(), o.region, part, heads}, groups: [3]int{1, outs},
+			params: params{}.view(o).i32(blocks), reads: append(slices.Clone(parts), logits...), writes: regions(heads)},
+	} {
+		if err := l.dispatch(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readTop appends the dispatches that choose the best tokens of the outputs that want
+// some. They are a list of their own, submitted only for batches with such outputs.
+func (l *lowering) readTop() error {
+	v := l.plan.Logits
+	o, outs := l.operand(v), l.shape.Outs
+	segments := (v.Width + topSegment - 1) / topSegment
+	part := l.scratch(int64(8 * topMost * outs * segments))
+	heads := l.headsBuffer()
+	logits, parts := l.views(v), regions(part)
+	at := params{}.view(o).i32(v.Width, segments).u32(l.batch.wants)
+	if err := l.dispatch(dispatch{kernel: "heads_top", bind: []region{l.batchBuffer(), o.region, part},
+		groups: [3]int{segments, outs}, params: at, reads: logits, writes: parts}); err != nil {
+		return err
+	}
+	return l.dispatch(dispatch{kernel: "heads_top_join", bind: []region{l.batchBuffer(), o.region, part, heads},
+		groups: [3]int{1, outs}, params: at.i32(l.topAt(0) / 4), reads: append(parts, logits...), writes: regions(heads)})
+}
+
+// topAt is the byte of the heads at which the best tokens of an output begin: pairs of
+// an id and the bits of its logit.
+func (l *lowering) topAt(output int) int { return headEntry*l.shape.Outs + 8*topMost*output }
+
+func (l *lowering) headsBytes() int64 { return int64(l.topAt(l.shape.Outs)) }
+
+func (l *lowering) headsBuffer() region { return region{mem: l.rt.heads, size: l.headsBytes()} }
+
+// onDevice tells whether the device chooses the best tokens that an output wants.
+func onDevice(w ops.Want) bool { return w.Kind == ops.WantTop && w.K <= topMost }
 
 // headScratch is the memory behind one head of a result.
 type headScratch struct {
 	row    []float32
 	ids    []int32
 	logits []float32
-	buf    []byte
 }
 
-// readHeads fills the result from the logits.
+// readHeads fills the result from what the device left of a part of a batch.
 func (p *Program) readHeads(l *lowering, b *ops.Batch, res *ops.Result) error {
-	for i, want := range b.Want {
-		s := &p.heads[len(res.Heads)]
-		if err := p.readRow(l, i, s); err != nil {
-			return err
-		}
-		res.Heads = append(res.Heads, s.head(p.rt.plan.Name, len(res.Heads), want))
+	if len(b.Outs) == 0 {
+		return nil
 	}
-	return nil
-}
-
-// readRow reads the logits of an output of the part that ran.
-func (p *Program) readRow(l *lowering, i int, s *headScratch) error {
-	o := l.operand(l.plan.Logits)
-	n := 4 * l.plan.Logits.Width
-	s.buf = slices.Grow(s.buf[:0], n)[:n]
-	if err := o.mem.buf.Read(4*(int64(o.at)+int64(i)*int64(o.stride)), s.buf); err != nil {
+	buf, err := p.read(l.rt.heads, 0, headEntry*len(b.Outs))
+	if err != nil {
 		return err
 	}
-	p.stats.ReadBack += int64(n)
-	s.row = takeFloats(s.row[:0], s.buf)
+	from := len(res.Heads)
+	for i := range b.Outs {
+		word := func(n int) uint32 { return binary.LittleEndian.Uint32(buf[headEntry*i+4*n:]) }
+		h := ops.Head{Best: int32(word(0)), Max: math.Float32frombits(word(1)), LogSumExp: math.Float32frombits(word(2))}
+		if bad := int32(word(3)); bad >= 0 {
+			h = ops.Head{Err: fmt.Errorf("compute: %s: output %d: logit of token %d is not finite", l.plan.Name, from+i, bad)}
+		}
+		res.Heads = append(res.Heads, h)
+	}
+	for i, want := range b.Want {
+		if err := p.readMore(l, i, want, &p.heads[from+i], &res.Heads[from+i]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// head computes a head from the whole row.
-func (s *headScratch) head(plan string, output int, want ops.Want) ops.Head {
-	row := s.row
-	if id := slices.IndexFunc(row, notFinite); id >= 0 {
-		return ops.Head{Err: fmt.Errorf("compute: %s: output %d: logit of token %d is %v", plan, output, id, row[id])}
-	}
-	head := ops.Head{}
-	for id, x := range row {
-		if x > row[head.Best] {
-			head.Best = int32(id)
+// readMore reads what output i of a part wants beyond the best token.
+func (p *Program) readMore(l *lowering, i int, want ops.Want, s *headScratch, h *ops.Head) error {
+	switch {
+	case want.Kind == ops.WantBest || h.Err != nil:
+		return nil
+	case onDevice(want):
+		buf, err := p.read(l.rt.heads, l.topAt(i), 8*want.K)
+		if err != nil {
+			return err
 		}
+		s.ids, s.logits = s.ids[:0], s.logits[:0]
+		for ; len(buf) > 0; buf = buf[8:] {
+			s.ids = append(s.ids, int32(binary.LittleEndian.Uint32(buf)))
+			s.logits = append(s.logits, math.Float32frombits(binary.LittleEndian.Uint32(buf[4:])))
+		}
+		h.IDs, h.Logits = s.ids, s.logits
+		return nil
 	}
-	head.Max = row[head.Best]
-	head.LogSumExp = logSumExp(row, head.Max)
-	switch want.Kind {
-	case ops.WantTop:
-		s.top(want.K)
-		head.IDs, head.Logits = s.ids, s.logits
-	case ops.WantRow:
-		head.Row = row
+	o := l.operand(l.plan.Logits)
+	buf, err := p.read(o.mem, 4*(int(o.at)+i*int(o.stride)), 4*l.plan.Logits.Width)
+	if err != nil {
+		return err
 	}
-	return head
+	s.row = takeFloats(s.row[:0], buf)
+	if want.Kind == ops.WantRow {
+		h.Row = s.row
+		return nil
+	}
+	s.top(want.K)
+	h.IDs, h.Logits = s.ids, s.logits
+	return nil
 }
 
-func notFinite(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }
-
-// logSumExp is ln Σ e^x over the row, in blocks of ids.
-func logSumExp(row []float32, m float32) float32 {
-	var e [lseBlock]float32
-	sum := float32(0)
-	for block := range slices.Chunk(row, lseBlock) {
-		for i, x := range block {
-			e[i] = ops.Exp(x - m)
-		}
-		sum += ops.Sum(e[:len(block)])
-	}
-	return m + ops.Ln(sum)
+// read reads bytes of a memory; they are valid until the next call.
+func (p *Program) read(m *memory, at, n int) ([]byte, error) {
+	p.back = slices.Grow(p.back[:0], n)[:n]
+	p.stats.ReadBack += int64(n)
+	return p.back, m.buf.Read(int64(at), p.back)
 }
 
-// top lists the k largest logits, best first, equals by ascending id.
+// top lists the k largest logits of the row, best first, equals by ascending id.
 func (s *headScratch) top(k int) {
 	order := make([]int32, len(s.row))
 	for i := range order {

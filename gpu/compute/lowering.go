@@ -18,7 +18,8 @@ type lowering struct {
 	batch  *batchLayout
 
 	list   []dispatch
-	tempAt int64 // first free byte of Runtime.temp
+	top    []dispatch // what chooses the best tokens, for batches that want some
+	tempAt int64      // first free byte of Runtime.temp
 
 	// Since the last barrier.
 	read, written []touch
@@ -61,7 +62,21 @@ func lower(r *Runtime, s ops.Shape, chunks int) (*lowering, error) {
 		}
 		i += n
 	}
-	return l, nil
+	return l, l.lowerHeads()
+}
+
+// lowerHeads appends what reads heads to the list and makes the list of the best tokens.
+func (l *lowering) lowerHeads() error {
+	if err := l.readBest(); err != nil {
+		return fmt.Errorf("heads: %w", err)
+	}
+	list := l.list
+	l.list = nil
+	if err := l.readTop(); err != nil {
+		return fmt.Errorf("heads: %w", err)
+	}
+	l.list, l.top = list, l.list
+	return nil
 }
 
 // want raises what a memory needs.
@@ -175,8 +190,12 @@ func (d *dispatch) check(limits device.Limits) error {
 		}
 	}
 	for i, r := range d.bind {
-		if n := r.bytes(); n > limits.BindingBytes {
-			return fmt.Errorf("binding %d (%s) of %d bytes, the device allows %d: %w", i, r.mem.name, n, limits.BindingBytes, device.ErrLimit)
+		most := limits.BindingBytes
+		if d.shader.Bindings[i].Texels {
+			most = 16 * limits.Texels
+		}
+		if n := r.bytes(); n > most {
+			return fmt.Errorf("binding %d (%s) of %d bytes, the device allows %d: %w", i, r.mem.name, n, most, device.ErrLimit)
 		}
 	}
 	return nil

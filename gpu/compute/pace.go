@@ -39,14 +39,20 @@ func (p *pace) near(scale float64) bool {
 	return now < 2*scale && scale < 4*now
 }
 
-// measured takes the time of a whole list into account. A list that took longer counts
-// at once, a faster one by and by, for a watchdog forgives no exception.
-func (p *pace) measured(list []dispatch, took time.Duration) {
+// assumedTime is the time of a list on an unknown device, in seconds.
+func assumedTime(list []dispatch) float64 {
 	sum := 0.0
 	for i := range list {
 		sum += assumed(&list[i])
 	}
-	ratio := took.Seconds() / sum
+	return sum
+}
+
+// measured takes into account how long something took for which a time was assumed. What
+// took longer counts at once, what was faster by and by, for a watchdog forgives no
+// exception.
+func (p *pace) measured(assumed float64, took time.Duration) {
+	ratio := took.Seconds() / assumed
 	if p.ratio == 0 || ratio > p.ratio {
 		p.ratio = ratio
 		return

@@ -3,6 +3,7 @@ package compute
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"ganglion/gpu/ops"
 )
@@ -16,6 +17,7 @@ type Program struct {
 
 	lists  map[int]*recording // by bucket of chunks
 	heads  []headScratch      // by output
+	back   []byte             // what was read last
 	closed bool
 	stats  Stats
 }
@@ -67,13 +69,13 @@ func (p *Program) list(chunks int) (*recording, error) {
 		if err != nil {
 			return nil, err
 		}
-		rec = &recording{b: p.rt.b, lowered: l}
+		rec = &recording{lowered: l, main: cuts{b: p.rt.b, list: l.list}, top: cuts{b: p.rt.b, list: l.top}}
 		p.lists[chunks] = rec
 	}
 	if err := p.rt.growShared(); err != nil {
 		return nil, err
 	}
-	return rec, rec.record()
+	return rec, errors.Join(rec.main.record(), rec.top.record())
 }
 
 // bucket rounds the number of chunks that a batch needs up to a power of two, so that
@@ -187,7 +189,11 @@ func (p *Program) runPart(b *ops.Batch, res *ops.Result) error {
 	if err := p.writeEmbeds(b); err != nil {
 		return err
 	}
-	if err := rec.run(&p.stats); err != nil {
+	lists := []*cuts{&rec.main}
+	if slices.ContainsFunc(b.Want, onDevice) {
+		lists = append(lists, &rec.top)
+	}
+	if err := p.rt.b.submit(&p.stats, lists...); err != nil {
 		return err
 	}
 	return p.readHeads(rec.lowered, b, res)
@@ -216,7 +222,7 @@ func (p *Program) writeEmbeds(b *ops.Batch) error {
 func (p *Program) forget() error {
 	var errs []error
 	for _, rec := range p.lists {
-		errs = append(errs, rec.forget())
+		errs = append(errs, rec.main.forget(), rec.top.forget())
 	}
 	return errors.Join(errs...)
 }

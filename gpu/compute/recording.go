@@ -7,57 +7,74 @@ import (
 	"ganglion/gpu/device"
 )
 
-// recording is a lowered list as the device knows it: cut into programs of bounded
-// predicted time, which are submitted one after another.
+// recording is a program for one bucket of KV length as the device knows it.
 type recording struct {
+	lowered   *lowering
+	main, top cuts
+}
+
+// cuts is a list of dispatches, cut into device programs of bounded predicted time that
+// are submitted one after another. A dispatch is never cut.
+type cuts struct {
 	b        *Backend
-	lowered  *lowering
+	list     []dispatch
 	programs []device.Program
 	time     time.Duration // predicted for all of them when they were cut
 	scale    float64       // of the pace then
 }
 
 // record makes the device's programs, unless they are there and cut well.
-func (rec *recording) record() error {
-	if rec.programs != nil && rec.b.pace.near(rec.scale) {
+func (c *cuts) record() error {
+	if c.programs != nil && c.b.pace.near(c.scale) {
 		return nil
 	}
-	if err := rec.forget(); err != nil {
+	if err := c.forget(); err != nil {
 		return err
 	}
-	rec.scale = rec.b.pace.scale()
+	c.scale = c.b.pace.scale()
 	var commands []device.Command
 	spent := time.Duration(0)
-	flush := func() error {
-		if len(commands) == 0 {
-			return nil
-		}
-		commands[0].Barrier = true // what earlier submissions wrote
-		p, err := rec.b.dev.NewProgram(commands, device.ProgramOptions{})
+	for i := range c.list {
+		command, err := c.b.command(&c.list[i])
 		if err != nil {
 			return err
 		}
-		rec.programs = append(rec.programs, p)
-		commands, spent = nil, 0
-		return nil
-	}
-	for i := range rec.lowered.list {
-		d := &rec.lowered.list[i]
-		c, err := rec.b.command(d)
-		if err != nil {
-			return err
-		}
-		t := rec.b.pace.predict(d)
-		if spent+t > rec.b.opts.Slice {
-			if err := flush(); err != nil {
+		t := c.b.pace.predict(&c.list[i])
+		if len(commands) > 0 && spent+t > c.b.opts.Slice {
+			if err := c.add(commands); err != nil {
 				return err
 			}
+			commands, spent = nil, 0
 		}
-		commands = append(commands, c)
+		commands = append(commands, command)
 		spent += t
-		rec.time += t
+		c.time += t
 	}
-	return flush()
+	return c.add(commands)
+}
+
+// add makes a device program of some commands.
+func (c *cuts) add(commands []device.Command) error {
+	if len(commands) == 0 {
+		return nil
+	}
+	commands[0].Barrier = true // for what earlier submissions wrote
+	p, err := c.b.dev.NewProgram(commands, device.ProgramOptions{})
+	if err != nil {
+		return err
+	}
+	c.programs = append(c.programs, p)
+	return nil
+}
+
+// forget closes the device's programs.
+func (c *cuts) forget() error {
+	var errs []error
+	for _, p := range c.programs {
+		errs = append(errs, p.Close())
+	}
+	c.programs, c.time = nil, 0
+	return errors.Join(errs...)
 }
 
 // command resolves a dispatch to what the device takes.
@@ -76,34 +93,34 @@ func (b *Backend) command(d *dispatch) (device.Command, error) {
 	return c, nil
 }
 
-// run submits the programs and waits for the last one.
-func (rec *recording) run(s *Stats) error {
-	var fence device.Fence
+// submit runs lists one after another, waits for the end and learns from the time that
+// they took. All submissions are under way before the first one is waited for.
+func (b *Backend) submit(s *Stats, lists ...*cuts) error {
+	var fences []device.Fence
+	deadline, assumed := b.opts.Deadline, 0.0
 	start := time.Now()
-	for _, p := range rec.programs {
-		var err error
-		if fence, err = rec.b.dev.Submit(p); err != nil {
-			return err
+	var failed error
+	for _, c := range lists {
+		for _, p := range c.programs {
+			f, err := b.dev.Submit(p)
+			if err != nil {
+				failed = err
+				break
+			}
+			fences = append(fences, f)
+			s.Dispatches += p.Commands()
+			s.Submissions++
 		}
-		s.Dispatches += p.Commands()
-		s.Submissions++
+		deadline += c.time
+		assumed += assumedTime(c.list)
 	}
-	if fence == nil {
-		return nil
+	for _, f := range fences {
+		if err := f.Wait(max(deadline-time.Since(start), time.Millisecond)); err != nil {
+			return errors.Join(failed, err)
+		}
 	}
-	if err := fence.Wait(rec.b.opts.Deadline + rec.time); err != nil {
-		return err
+	if failed == nil {
+		b.pace.measured(assumed, time.Since(start))
 	}
-	rec.b.pace.measured(rec.lowered.list, time.Since(start))
-	return nil
-}
-
-// forget closes the device's programs.
-func (rec *recording) forget() error {
-	var errs []error
-	for _, p := range rec.programs {
-		errs = append(errs, p.Close())
-	}
-	rec.programs, rec.time = nil, 0
-	return errors.Join(errs...)
+	return failed
 }

@@ -64,6 +64,31 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "DIM", Default: 128}},
 	},
 	{
+		Name: "heads_join", ParamBytes: 12, Shared: 3072,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act", ReadOnly: true}, {Name: "Part", ReadOnly: true}, {Name: "Heads"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "heads_max", ParamBytes: 16, Shared: 3072,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act", ReadOnly: true}, {Name: "Part"}},
+		Constants: []device.Constant{{Name: "WG", Default: 256}},
+	},
+	{
+		Name: "heads_sum", ParamBytes: 16, Shared: 5184,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act", ReadOnly: true}, {Name: "Part"}},
+		Constants: []device.Constant{{Name: "WG", Default: 256}},
+	},
+	{
+		Name: "heads_top", ParamBytes: 20, Shared: 2056,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act", ReadOnly: true}, {Name: "Part"}},
+		Constants: []device.Constant{{Name: "WG", Default: 256}},
+	},
+	{
+		Name: "heads_top_join", ParamBytes: 24, Shared: 4104,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act", ReadOnly: true}, {Name: "Part", ReadOnly: true}, {Name: "Heads"}},
+		Constants: []device.Constant{{Name: "WG", Default: 256}},
+	},
+	{
 		Name: "mamba1", ParamBytes: 52, Shared: 0,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "A", ReadOnly: true}, {Name: "D", ReadOnly: true}, {Name: "State"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "N", Default: 16}},

@@ -1,0 +1,72 @@
+package compute
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"ganglion/gpu/device"
+	"ganglion/gpu/gl"
+	"ganglion/gpu/ops"
+	"ganglion/gpu/ops/opstest"
+	"ganglion/gpu/vulkan"
+)
+
+// A driver opens a device for tests, or skips where there is none.
+type driver struct {
+	name, api string // api as in GANGLION_REQUIRE
+	open      func() (device.Device, error)
+}
+
+var drivers = []driver{
+	{"vulkan", "vulkan", func() (device.Device, error) {
+		// Dispatches side by side write other columns of one arena, which the validation
+		// of synchronisation cannot tell from the same ones; lowering_test.go has them.
+		return vulkan.Open(vulkan.Options{Validation: true, NoSync: true})
+	}},
+	{"gl43", "gl", func() (device.Device, error) { return gl.Open(gl.Options{Dialect: device.GLSL430}) }},
+	{"es32", "gl", func() (device.Device, error) { return gl.Open(gl.Options{Dialect: device.GLSL320ES}) }},
+	{"es31", "gl", func() (device.Device, error) { return gl.Open(gl.Options{Dialect: device.GLSL310ES}) }},
+}
+
+// device opens a device that is closed at the end of the test; a message of the
+// validation layer fails it.
+func (d driver) device(t testing.TB) device.Device {
+	t.Helper()
+	dev, err := d.open()
+	if errors.Is(err, device.ErrUnsupported) && !slices.Contains(strings.Split(os.Getenv("GANGLION_REQUIRE"), ","), d.api) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+		if v, ok := dev.(interface{ Messages() []string }); ok {
+			for _, m := range v.Messages() {
+				t.Errorf("validation: %s", m)
+			}
+		}
+	})
+	return dev
+}
+
+// missing are the checks of operations without kernels yet: a name goes when its
+// operation comes.
+var missing = []string{"addvec", "attention", "binary", "embed", "gateddelta", "glu", "heads", "l2norm", "layernorm", "lowrank",
+	"mamba1", "mamba2", "matmul", "model", "moe", "posscale", "rmsnorm", "rope", "runtime", "scale", "shortconv", "softcap", "unary"}
+
+// Every backend passes the suite of gpu/ops. One device serves all checks of a driver,
+// so that its kernels are compiled once.
+func TestOps(t *testing.T) {
+	for _, d := range drivers {
+		t.Run(d.name, func(t *testing.T) {
+			dev := d.device(t)
+			opstest.Run(t, func(t *testing.T) ops.Backend { return New(dev, Options{Shared: true}) }, opstest.Unsupported(missing...))
+		})
+	}
+}

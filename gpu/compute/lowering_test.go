@@ -1,0 +1,124 @@
+package compute
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"ganglion/gpu/device"
+	"ganglion/gpu/ops"
+)
+
+// nothing is a shader of two bindings and a word of parameters.
+func nothing(string) *device.Shader {
+	return &device.Shader{Name: "nothing", ParamBytes: 4, Bindings: make([]device.Binding, 2)}
+}
+
+// lowered is a lowering of a plan with some buffers and no operations.
+func lowered(b *ops.Builder, s ops.Shape) *lowering {
+	r := newRuntime(New(newFake(), Options{Shaders: nothing}), b.Plan, ops.Options{Slots: 2, Context: 512, MaxRows: 8})
+	r.paging = ops.NewPaging(r.plan, r.opts)
+	r.layout.Offset, r.layout.RowWidth = make([]int, len(b.Plan.Buffers)), 0
+	for i := range b.Plan.Buffers { // each in its own place
+		r.layout.Offset[i] = r.layout.RowWidth
+		r.layout.RowWidth += r.widths[i]
+	}
+	want(r.arena[0], int64(4*s.Rows*r.layout.RowWidth))
+	return &lowering{rt: r, plan: b.Plan, shape: s, batch: newBatchLayout(b.Plan, r.paging, s, 1)}
+}
+
+// A barrier stands before what reads or writes what was written, or writes what was
+// read, and nowhere else.
+func TestBarriers(t *testing.T) {
+	b := ops.NewBuilder("barriers")
+	x, q, kv := b.Buffer("x", 16), b.Buffer("q", 16), b.Buffer("kv", 32)
+	k, v := kv.Cols(0, 16), kv.Cols(16, 16)
+	type step struct {
+		name    string
+		reads   []ops.View
+		writes  []ops.View
+		barrier bool
+	}
+	steps := []step{
+		{"embed", nil, []ops.View{x}, false},
+		{"q reads x", []ops.View{x}, []ops.View{q}, true},
+		{"k beside q", []ops.View{x}, []ops.View{k}, false},
+		{"v in the buffer of k", []ops.View{x}, []ops.View{v}, false},
+		{"rope of k", []ops.View{k}, []ops.View{k}, true},
+		{"v is known since the last barrier", []ops.View{v}, []ops.View{q.Cols(0, 4)}, false},
+		{"x was not read since the last barrier", nil, []ops.View{x}, false},
+		{"write after read", nil, []ops.View{v.Cols(4, 2)}, true},
+		{"write after write", nil, []ops.View{v.Cols(5, 2)}, true},
+	}
+	l := lowered(b, ops.Shape{Rows: 4, Outs: 4})
+	for _, s := range steps {
+		o := l.operand(x)
+		err := l.dispatch(dispatch{kernel: "nothing", bind: []region{l.batchBuffer(), o.region}, params: params{}.u32(0),
+			reads: l.views(s.reads...), writes: l.views(s.writes...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.list[len(l.list)-1].barrier; got != s.barrier {
+			t.Errorf("%s: barrier %v, want %v", s.name, got, s.barrier)
+		}
+	}
+}
+
+// Buffers that share memory one after the other overlap as wholes.
+func TestBarrierOfSharedMemory(t *testing.T) {
+	b := ops.NewBuilder("shared")
+	x, y := b.Buffer("x", 16), b.Buffer("y", 16)
+	l := lowered(b, ops.Shape{Rows: 4, Outs: 4})
+	apart := anyOverlap(l.views(x.Cols(0, 4)), l.views(y.Cols(8, 4)))
+	l.rt.layout.Offset[y.Buf] = 8
+	if shared := anyOverlap(l.views(x.Cols(0, 4)), l.views(y.Cols(8, 4))); apart || !shared {
+		t.Errorf("overlap apart %v, sharing %v", apart, shared)
+	}
+}
+
+// What does not fit its shader or the device is refused.
+func TestDispatchIsChecked(t *testing.T) {
+	b := ops.NewBuilder("check")
+	b.Buffer("x", 16)
+	l := lowered(b, ops.Shape{Rows: 4, Outs: 4})
+	good := func() dispatch {
+		return dispatch{kernel: "nothing", bind: []region{l.batchBuffer(), l.batchBuffer()}, params: params{}.u32(0)}
+	}
+	if err := l.dispatch(good()); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(*dispatch){
+		"too few bindings":     func(d *dispatch) { d.bind = d.bind[:1] },
+		"too many parameters":  func(d *dispatch) { d.params = d.params.f32(1) },
+		"too many constants":   func(d *dispatch) { d.constants = []uint32{1} },
+		"too many workgroups":  func(d *dispatch) { d.groups[1] = 65536 },
+		"too large a binding":  func(d *dispatch) { d.bind[1].size = 128<<20 + 1 },
+		"a kernel not present": func(d *dispatch) { l.rt.b.opts.Shaders = func(string) *device.Shader { return nil } },
+	} {
+		d := good()
+		spoil(&d)
+		if err := l.dispatch(d); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		l.rt.b.opts.Shaders = nothing
+	}
+}
+
+// Small weights share a buffer, and no buffer is larger than a binding.
+func TestSlabs(t *testing.T) {
+	s := slabs{name: "w", limit: 1000}
+	var got [][2]int64
+	for _, n := range []int64{100, 500, 300, 1000, 1} {
+		r, err := s.take(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, [2]int64{int64(slices.Index(s.all, r.mem)), r.offset})
+	}
+	if want := [][2]int64{{0, 0}, {0, 256}, {1, 0}, {2, 0}, {3, 0}}; !slices.Equal(got, want) {
+		t.Errorf("buffers and offsets %v, want %v", got, want)
+	}
+	if _, err := s.take(1001); !errors.Is(err, ops.ErrUnsupported) {
+		t.Errorf("more than a binding gave %v", err)
+	}
+}
