@@ -26,6 +26,9 @@ type Buffer struct {
 	closed   bool
 }
 
+// memoryType is a kind of memory of a device.
+type memoryType = C.VkMemoryType
+
 // texelBytes is the size of a texel, R32G32B32A32_UINT.
 const texelBytes = 16
 
@@ -52,7 +55,7 @@ func memoryWishes(u device.Usage, share bool) []C.VkFlags {
 }
 
 // memoryTypes gives the types that fulfil the wishes, the best first, each once.
-func memoryTypes(all []C.VkMemoryType, allowed C.uint32_t, wishes []C.VkFlags) []C.uint32_t {
+func memoryTypes(all []memoryType, allowed C.uint32_t, wishes []C.VkFlags) []C.uint32_t {
 	var order []C.uint32_t
 	var taken C.uint32_t
 	for _, w := range wishes {

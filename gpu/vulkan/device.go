@@ -128,10 +128,11 @@ func (d *Device) usable(place string) error {
 }
 
 // check is failure, and remembers the loss of the device.
-func (d *Device) check(place string, s C.gv_status) error {
+func (d *Device) check(place string, s status) error {
 	err := failure(place, s)
 	if err != nil && errors.Is(err, device.ErrLost) {
-		d.lost.CompareAndSwap(nil, &err)
+		first := err // a variable of its own, for err would always be allocated
+		d.lost.CompareAndSwap(nil, &first)
 	}
 	return err
 }

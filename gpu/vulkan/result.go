@@ -11,6 +11,12 @@ import (
 	"ganglion/gpu/device"
 )
 
+// status is what a function of ours in C gives, with the result of Vulkan's.
+type (
+	status = C.gv_status
+	result = C.VkResult
+)
+
 // results are the names of what Vulkan's functions give and what they mean to a caller.
 var results = map[C.VkResult]struct {
 	name string
@@ -35,7 +41,7 @@ var results = map[C.VkResult]struct {
 }
 
 // failure is the error of a status at a place, nil for success.
-func failure(place string, s C.gv_status) error {
+func failure(place string, s status) error {
 	if s.result >= 0 && s.result != C.VK_TIMEOUT {
 		return nil
 	}
