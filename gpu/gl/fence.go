@@ -19,7 +19,7 @@ import (
 // hang inside the driver.
 const (
 	slice = 50 * time.Millisecond
-	grace = 250 * time.Millisecond
+	grace = 20 * time.Millisecond
 )
 
 // fence is one submission. The thread owns sync and sent; the rest is the caller's.
@@ -124,7 +124,7 @@ func (f *fence) Wait(timeout time.Duration) error {
 		return f.err
 	}
 	c := f.p.c
-	if c.closed {
+	if c.closed || f.p.closed {
 		return fmt.Errorf("gl: wait: %w", device.ErrClosed)
 	}
 	until := time.Now().Add(timeout)
