@@ -9,6 +9,11 @@ const compiler = "shaderc 2023.2-1 spirv-tools 2022.4+1.3.236.0-1 glslang 11.13.
 
 var table = []device.Shader{
 	{
+		Name: "addvec", ParamBytes: 28, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Vec", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "MUL", Default: 0}},
+	},
+	{
 		Name: "attention_f16", ParamBytes: 76, Shared: 7424,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Keys", ReadOnly: true}, {Name: "Values", ReadOnly: true}, {Name: "Sinks", ReadOnly: true}, {Name: "Slopes", ReadOnly: true}, {Name: "Part"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}},
@@ -49,6 +54,11 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}},
 	},
 	{
+		Name: "binary", ParamBytes: 36, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "MUL", Default: 0}},
+	},
+	{
 		Name: "copy", ParamBytes: 12, Shared: 0,
 		Bindings:  []device.Binding{{Name: "Src", ReadOnly: true}, {Name: "Dst"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}},
@@ -62,6 +72,16 @@ var table = []device.Shader{
 		Name: "gateddelta", ParamBytes: 68, Shared: 0,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "State"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "DIM", Default: 128}},
+	},
+	{
+		Name: "glu", ParamBytes: 44, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "ACT", Default: 1}, {Name: "ALPHA", Default: 0}},
+	},
+	{
+		Name: "glu_fast", ParamBytes: 44, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "ACT", Default: 1}, {Name: "ALPHA", Default: 0}},
 	},
 	{
 		Name: "heads_join", ParamBytes: 12, Shared: 3072,
@@ -89,6 +109,41 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 256}},
 	},
 	{
+		Name: "kvstore_f16", ParamBytes: 48, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Keys"}, {Name: "Values"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "kvstore_f32", ParamBytes: 48, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Keys"}, {Name: "Values"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "kvstore_q8", ParamBytes: 48, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Keys"}, {Name: "Values"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "l2norm", ParamBytes: 40, Shared: 64,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weight", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "WEIGHT", Default: 0}, {Name: "BIAS", Default: 0}},
+	},
+	{
+		Name: "l2norm_fast", ParamBytes: 40, Shared: 256,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weight", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "WEIGHT", Default: 0}, {Name: "BIAS", Default: 0}},
+	},
+	{
+		Name: "layernorm", ParamBytes: 40, Shared: 64,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weight", ReadOnly: true}, {Name: "Bias", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "WEIGHT", Default: 0}, {Name: "BIAS", Default: 0}},
+	},
+	{
+		Name: "layernorm_fast", ParamBytes: 40, Shared: 256,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weight", ReadOnly: true}, {Name: "Bias", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "WEIGHT", Default: 0}, {Name: "BIAS", Default: 0}},
+	},
+	{
 		Name: "mamba1", ParamBytes: 52, Shared: 0,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "A", ReadOnly: true}, {Name: "D", ReadOnly: true}, {Name: "State"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "N", Default: 16}},
@@ -99,14 +154,54 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "N", Default: 128}},
 	},
 	{
+		Name: "posscale", ParamBytes: 28, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "rmsnorm", ParamBytes: 40, Shared: 64,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weight", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "WEIGHT", Default: 0}, {Name: "BIAS", Default: 0}},
+	},
+	{
+		Name: "rmsnorm_fast", ParamBytes: 40, Shared: 256,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weight", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "WEIGHT", Default: 0}, {Name: "BIAS", Default: 0}},
+	},
+	{
+		Name: "rope", ParamBytes: 40, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Table", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "NEOX", Default: 0}},
+	},
+	{
 		Name: "route", ParamBytes: 56, Shared: 168,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Bias", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "KIND", Default: 0}, {Name: "EXPERTS", Default: 8}, {Name: "TOPK", Default: 2}},
 	},
 	{
+		Name: "rows", ParamBytes: 28, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Rows", ReadOnly: true}, {Name: "Outs"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "scale", ParamBytes: 36, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
 		Name: "shortconv", ParamBytes: 32, Shared: 0,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "W", ReadOnly: true}, {Name: "Bias", ReadOnly: true}, {Name: "State"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "K", Default: 4}, {Name: "ACT", Default: 0}},
+	},
+	{
+		Name: "softcap", ParamBytes: 32, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "softcap_fast", ParamBytes: 32, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
 	},
 	{
 		Name: "unary", ParamBytes: 24, Shared: 0,

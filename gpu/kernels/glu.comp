@@ -1,0 +1,4 @@
+#include "common.glsl"
+#include "numerics.glsl"
+#include "act.glsl"
+#include "glu.glsl"

@@ -1,0 +1,6 @@
+#define KV_Q8
+#include "common.glsl"
+#include "numerics.glsl"
+#include "act.glsl"
+#include "kv.glsl"
+#include "kvstore.glsl"

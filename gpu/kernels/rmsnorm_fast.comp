@@ -1,0 +1,6 @@
+#define NORM_RMS
+#define FAST
+#include "common.glsl"
+#include "numerics_fast.glsl"
+#include "act.glsl"
+#include "norm.glsl"

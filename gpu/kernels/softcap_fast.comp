@@ -1,0 +1,4 @@
+#include "common.glsl"
+#include "numerics_fast.glsl"
+#include "act.glsl"
+#include "softcap.glsl"
