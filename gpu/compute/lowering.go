@@ -20,6 +20,7 @@ type lowering struct {
 	list   []dispatch
 	top    []dispatch // what chooses the best tokens, for batches that want some
 	tempAt int64      // first free byte of Runtime.temp
+	staged map[stageKey]staged
 
 	// Since the last barrier.
 	read, written []touch
@@ -47,7 +48,7 @@ type dispatch struct {
 
 // lower gives the dispatches of a plan.
 func lower(r *Runtime, s ops.Shape, chunks int) (*lowering, error) {
-	l := &lowering{rt: r, plan: r.plan, shape: s, chunks: chunks, batch: newBatchLayout(r.plan, r.paging, s, chunks)}
+	l := &lowering{rt: r, plan: r.plan, shape: s, chunks: chunks, batch: newBatchLayout(r.plan, r.paging, s, chunks), staged: make(map[stageKey]staged)}
 	want(r.batch, 4*int64(l.batch.words))
 	want(r.embeds, 4*int64(s.Rows)*int64(r.plan.Embed))
 	want(r.arena[ops.PerRow], 4*int64(s.Rows)*int64(r.layout.RowWidth))
@@ -55,10 +56,14 @@ func lower(r *Runtime, s ops.Shape, chunks int) (*lowering, error) {
 	for i := 0; i < len(l.plan.Ops); {
 		if l.tempAt > tempWrap {
 			l.tempAt = 0
+			clear(l.staged)
 		}
 		n, err := l.op(i)
 		if err != nil {
 			return nil, fmt.Errorf("operation %d (%s): %w", i, l.plan.Ops[i].Name(), err)
+		}
+		for _, op := range l.plan.Ops[i : i+n] {
+			l.unstage(op.Writes())
 		}
 		i += n
 	}
@@ -291,7 +296,8 @@ func (l *lowering) state(i int) region { return region{mem: l.rt.states[i], size
 const tempWrap = 8 << 20
 
 // scratch is memory for what an operation keeps between its dispatches. It is valid
-// until the operation ends and holds anything at first.
+// until the operation ends (and for views that were staged, until tempAt wraps) and holds
+// anything at first.
 func (l *lowering) scratch(bytes int64) region {
 	r := region{mem: l.rt.temp, offset: l.tempAt, size: bytes}
 	l.tempAt = align(l.tempAt + bytes)

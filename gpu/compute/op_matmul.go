@@ -1,10 +1,304 @@
 package compute
 
-import "ganglion/gpu/ops"
+import (
+	"ganglion/gpu/device"
+	"ganglion/gpu/ops"
+)
 
-// Operations over packed matrices.
+// Products with packed matrices. Each reads rows of activations as texels: whole numbers
+// (gpu/kernels/quantize.glsl) for matrices of whole numbers, floats for the others. A view
+// is brought into that form once for all operations that read it while it stays as it is.
 
-func (l *lowering) embed(o *ops.Embed) error               { return ops.ErrUnsupported }
-func (l *lowering) matMul(o *ops.MatMul) error             { return ops.ErrUnsupported }
-func (l *lowering) lowRank(o *ops.LowRank) error           { return ops.ErrUnsupported }
-func (l *lowering) expertMatMul(o *ops.ExpertMatMul) error { return ops.ErrUnsupported }
+// staged is a view of activations as a product reads it.
+type staged struct {
+	region
+	stride int // texels from row to row
+}
+
+// stageKey is what a view was brought into form for.
+type stageKey struct {
+	view   ops.View
+	floats bool
+	parts  int
+}
+
+const (
+	stageWG = 32
+	// infoTexels is what a block of whole numbers has beside them.
+	infoTexels = 1
+)
+
+// stage gives rows of a view, each of parts inputs side by side, as a product with a
+// weight reads them.
+func (l *lowering) stage(v ops.View, m *matrix, parts int) (staged, error) {
+	_, isFloats := m.format.(*floats)
+	key := stageKey{v, isFloats, parts}
+	if s, ok := l.staged[key]; ok {
+		return s, nil
+	}
+	x := l.operand(v)
+	cols := v.Width / parts
+	s, err := l.stageRegion(x, cols, parts, l.capacity(v), isFloats, l.rows(v).count, l.views(v))
+	if err == nil {
+		l.staged[key] = s
+	}
+	return s, err
+}
+
+// stageRegion brings rows of an operand into form.
+func (l *lowering) stageRegion(x operand, cols, parts, rows int, isFloats bool, count uint32, reads []touch) (staged, error) {
+	d := dispatch{kernel: "stage", constants: []uint32{stageWG}, reads: reads}
+	units := (cols + ops.Lanes - 1) / ops.Lanes * 4 // texels of floats
+	s := staged{stride: units}
+	if !isFloats {
+		units = cols / ops.WholeBlock
+		d.kernel, s.stride = "quantize", units*(8+infoTexels)
+		if !l.exact() {
+			d.kernel, s.stride = "quantize_fast", units*(4+infoTexels)
+		}
+	}
+	s.region = l.scratch(texel * int64(s.stride) * int64(rows*parts))
+	d.bind = []region{l.batchBuffer(), x.region, s.region}
+	d.params = params{}.u32(count).view(x).i32(cols, parts, units, 0, s.stride)
+	d.groups = [3]int{(units + stageWG - 1) / stageWG, rows * parts}
+	d.writes = regions(s.region)
+	return s, l.dispatch(d)
+}
+
+// unstage forgets forms of views that an operation has written to.
+func (l *lowering) unstage(writes []ops.View) {
+	for key := range l.staged {
+		for _, w := range writes {
+			if key.view.Buf == w.Buf && key.view.Off < w.Off+w.Width && w.Off < key.view.Off+key.view.Width {
+				delete(l.staged, key)
+			}
+		}
+	}
+}
+
+// product is a product with a packed matrix.
+type product struct {
+	m    *matrix
+	bias *ops.Weight
+	x    staged
+	rows rowSections
+	n    int // rows of activations that the grid covers
+
+	out           region
+	dst, stride   uint32
+	reads, writes []touch
+
+	// For a stack of experts: TopK of them for each row, named by ids.
+	topK int
+	ids  operand
+	own  bool // each has an input of its own
+
+	// For an adapter: what is there is added to, times the rows' strengths.
+	adapter *ops.LowRank
+}
+
+// shapes of the kernels: rows of activations that share what is unpacked, and tiles that
+// share activations.
+const (
+	sharedRows  = 4
+	sharedTiles = 4
+)
+
+// constants are how a product is divided over invocations: WG, TILES, XROWS. A software
+// renderer has few threads, and activations cost it as much to read as weights; a GPU
+// wants many invocations and has them divide a row.
+func (p *product) constants(info device.Info, tiles int) (wg, tilesEach, xRows uint32) {
+	wg, tilesEach, xRows = tileRows, 1, 1
+	groups := p.n * max(p.topK, 1)
+	if p.n > 1 && p.topK == 0 {
+		xRows = sharedRows
+		groups = (p.n + sharedRows - 1) / sharedRows
+	}
+	least := 512 // workgroups that a GPU is to have
+	if info.Software {
+		least = 8
+	}
+	for tilesEach < sharedTiles && tiles*groups/int(2*tilesEach) >= least {
+		tilesEach *= 2
+	}
+	_, isFloats := p.m.format.(*floats)
+	for !info.Software && !isFloats && wg < 8*tileRows && tiles*groups*int(wg)/tileRows < least {
+		wg *= 2
+	}
+	return wg, tilesEach, xRows
+}
+
+// product appends the dispatches of a product, one for each window of the matrix.
+func (l *lowering) product(p product) error {
+	info := l.rt.b.dev.Info()
+	if p.topK == 0 {
+		p.ids.region = l.batchBuffer() // not looked at
+	}
+	steps := p.m.weight.Cols / ops.WholeBlock
+	var planes [3]int
+	switch f := p.m.format.(type) {
+	case *packed:
+		copy(planes[:], f.offsets(p.m.weight.Cols)[1:])
+	case *floats:
+		steps = (p.m.weight.Cols + ops.Lanes - 1) / ops.Lanes
+	}
+	for _, w := range p.m.windows {
+		tiles := w.tiles
+		if p.topK > 0 {
+			tiles = p.m.tiles
+		}
+		wg, tilesEach, xRows := p.constants(info, tiles)
+		d := dispatch{
+			kernel: l.productKernel(p.m, w), constants: []uint32{wg, tilesEach, xRows, bit(p.topK > 0), bit(p.bias != nil), bit(p.adapter != nil)},
+			bind:  []region{l.batchBuffer(), p.out, w.region, p.x.region, l.vector(p.bias), p.ids.region},
+			reads: append(regions(p.x.region), p.reads...), writes: p.writes,
+			groups: [3]int{(tiles + int(tilesEach) - 1) / int(tilesEach), (p.n + int(xRows) - 1) / int(xRows) * max(p.topK, 1)},
+			bytes:  w.bytes(),
+			flops:  2 * int64(p.n) * int64(w.tiles) * tileRows * int64(p.m.weight.Cols),
+		}
+		d.params = params{}.u32(p.rows.count).i32(w.tiles, w.tile, p.m.tiles, p.m.weight.Rows, int(p.m.tileBytes/texel),
+			planes[0], planes[1], planes[2], steps, 0, p.x.stride).u32(p.dst, p.stride).view(p.ids).i32(max(p.topK, 1)).u32(bit(p.own))
+		var scales, tokens uint32
+		var factor float32
+		if o := p.adapter; o != nil {
+			scales, factor = p.rows.scales+uint32(o.Adapter*p.n), o.Factor
+			if o.ByToken {
+				tokens = p.rows.tokens
+			}
+		}
+		d.params = d.params.u32(scales).f32(factor).u32(tokens)
+		if err := l.dispatch(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func bit(on bool) uint32 {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// productKernel names the kernel for a window. Texel fetches are for software renderers,
+// which gain much; see gpu/kernels/README.md.
+func (l *lowering) productKernel(m *matrix, w window) string {
+	name := "matmul_" + m.format.Name()
+	if _, isFloats := m.format.(*floats); !isFloats && !l.exact() {
+		name += "_fast"
+	}
+	if d := l.rt.b.dev; d.Info().Software && d.Limits().Texels*texel >= max(w.bytes(), windowBytes) {
+		name += "_texels"
+	}
+	return name
+}
+
+func (l *lowering) matMul(o *ops.MatMul) error {
+	m := l.matrix(o.W)
+	x, err := l.stage(o.In, m, 1)
+	if err != nil {
+		return err
+	}
+	out := l.operand(o.Out)
+	return l.product(product{m: m, bias: o.Bias, x: x, rows: l.rows(o.In), n: l.capacity(o.In),
+		out: out.region, dst: out.at, stride: out.stride, writes: l.views(o.Out)})
+}
+
+func (l *lowering) expertMatMul(o *ops.ExpertMatMul) error {
+	m := l.matrix(o.W)
+	parts := o.In.Width / o.W.Cols
+	x, err := l.stage(o.In, m, parts)
+	if err != nil {
+		return err
+	}
+	out := l.operand(o.Out)
+	return l.product(product{m: m, bias: o.Bias, x: x, rows: l.rows(o.In), n: l.capacity(o.In),
+		out: out.region, dst: out.at, stride: out.stride, writes: l.views(o.Out), reads: l.views(o.IDs),
+		topK: o.IDs.Width, ids: l.operand(o.IDs), own: parts > 1})
+}
+
+// lowRank multiplies with A into scratch memory and adds the product of that with B.
+func (l *lowering) lowRank(o *ops.LowRank) error {
+	rank, n, k := o.Rank(), l.capacity(o.Out), o.TopK()
+	rows, out := l.rows(o.Out), l.operand(o.Out)
+	mid := operand{region: l.scratch(4 * int64(rank*k*n)), stride: uint32(rank * k)}
+	made := regions(mid.region)
+	first := product{m: l.matrix(o.A), rows: rows, n: n, out: mid.region, stride: mid.stride, writes: made}
+	second := product{m: l.matrix(o.B), rows: rows, n: n, adapter: o,
+		out: out.region, dst: out.at, stride: out.stride, reads: l.views(o.Out), writes: l.views(o.Out)}
+	if o.IDs.Width > 0 {
+		ids := l.operand(o.IDs)
+		first.topK, first.ids, first.own, first.reads = k, ids, o.In.Width > o.A.Cols, l.views(o.IDs)
+		second.topK, second.ids, second.own = k, ids, true
+		second.reads = append(second.reads, first.reads...)
+	}
+	if err := l.lowRankMid(o, first); err != nil {
+		return err
+	}
+	var err error
+	if second.x, err = l.stageRegion(mid, rank, k, n, true, rows.count, made); err != nil {
+		return err
+	}
+	return l.product(second)
+}
+
+// lowRankMid is A·in, or A's row of the token.
+func (l *lowering) lowRankMid(o *ops.LowRank, p product) error {
+	if o.ByToken {
+		return l.lookUp(embedding{m: p.m, rows: p.rows, index: p.rows.tokens, n: p.n, out: p.out, stride: p.stride, scale: 1, writes: p.writes})
+	}
+	var err error
+	if p.x, err = l.stage(o.In, p.m, o.In.Width/o.A.Cols); err != nil {
+		return err
+	}
+	return l.product(p)
+}
+
+func (l *lowering) embed(o *ops.Embed) error {
+	out := l.operand(o.Out)
+	e := embedding{m: l.matrix(o.Table), rows: l.rows(o.Out), n: l.capacity(o.Out), out: out.region, dst: out.at, stride: out.stride,
+		scale: o.Scale, given: !o.ByPosition && o.Out.Width == l.plan.Embed, writes: l.views(o.Out)}
+	e.index = e.rows.tokens
+	if o.ByPosition {
+		e.index = e.rows.pos
+	}
+	return l.lookUp(e)
+}
+
+// embedding is a look-up of rows of a packed matrix.
+type embedding struct {
+	m           *matrix
+	rows        rowSections
+	index       uint32 // word of the batch with the rows' indices; negative ones are row 0
+	n           int    // rows that the grid covers
+	out         region
+	dst, stride uint32
+	scale       float32
+	given       bool // rows with a negative index are those of Batch.Embeds
+	writes      []touch
+}
+
+// embedWG is the size of a workgroup; an invocation has four columns.
+const embedWG = 64
+
+// lookUp appends the dispatches of a look-up, one for each window of the matrix.
+func (l *lowering) lookUp(e embedding) error {
+	cols := e.m.weight.Cols
+	var planes [3]int
+	if f, ok := e.m.format.(*packed); ok {
+		copy(planes[:], f.offsets(cols)[1:])
+	}
+	for _, w := range e.m.windows {
+		d := dispatch{kernel: "embed_" + e.m.format.Name(), constants: []uint32{embedWG}, writes: e.writes,
+			bind:   []region{l.batchBuffer(), e.out, w.region, l.embedsBuffer()},
+			groups: [3]int{((cols+3)/4 + embedWG - 1) / embedWG, e.n},
+			bytes:  int64(e.n) * 8 * int64(cols)}
+		d.params = params{}.u32(e.rows.count, e.index).i32(w.tiles, w.tile, int(e.m.tileBytes/texel), planes[0], planes[1], planes[2], cols).
+			u32(e.dst, e.stride, bit(e.given)).f32(e.scale)
+		if err := l.dispatch(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}

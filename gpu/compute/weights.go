@@ -63,8 +63,9 @@ func rowBytes(w *ops.Weight) int {
 	return n
 }
 
-// usage says what the operations of a plan need of a weight; it can be both.
-type usage struct{ matrix, vector bool }
+// usage says what the operations of a plan need of a weight. A factor is a matrix that is
+// multiplied as floats whatever its type (gpu/DESIGN.md, rule 11).
+type usage struct{ matrix, vector, factor bool }
 
 // usages tells for every weight of a plan how its operations use it.
 func usages(p *ops.Plan) (map[*ops.Weight]*usage, error) {
@@ -93,7 +94,7 @@ func usages(p *ops.Plan) (map[*ops.Weight]*usage, error) {
 			of(o.W).matrix = true
 			vectors(o.Bias)
 		case *ops.LowRank:
-			of(o.A).matrix, of(o.B).matrix = true, true
+			of(o.A).factor, of(o.B).factor = true, true
 		case *ops.RMSNorm:
 			vectors(o.W)
 		case *ops.LayerNorm:
@@ -136,8 +137,8 @@ func (r *Runtime) describeWeights() error {
 		if u == nil {
 			continue // registered and not used
 		}
-		if u.matrix {
-			if r.matrices[w], err = newMatrix(w, r.opts.Numerics, &s); err != nil {
+		if u.matrix || u.factor {
+			if r.matrices[w], err = newMatrix(w, u.factor, &s); err != nil {
 				return err
 			}
 		}
@@ -155,8 +156,8 @@ func (r *Runtime) describeWeights() error {
 }
 
 // newMatrix cuts a weight into windows.
-func newMatrix(w *ops.Weight, n ops.Numerics, s *slabs) (*matrix, error) {
-	f, err := formatOf(w, n)
+func newMatrix(w *ops.Weight, factor bool, s *slabs) (*matrix, error) {
+	f, err := formatOf(w, factor)
 	if err != nil {
 		return nil, fmt.Errorf("weight %q: %w", w.Name, err)
 	}

@@ -64,6 +64,91 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 64}},
 	},
 	{
+		Name: "embed_bf16", ParamBytes: 52, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Embeds", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "embed_codes", ParamBytes: 52, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Embeds", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "embed_f16", ParamBytes: 52, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Embeds", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "embed_f32", ParamBytes: 52, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Embeds", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "embed_iq4_nl", ParamBytes: 52, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Embeds", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "embed_iq4_xs", ParamBytes: 52, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Embeds", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "embed_mxfp4", ParamBytes: 52, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Embeds", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "embed_q2_k", ParamBytes: 52, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Embeds", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "embed_q3_k", ParamBytes: 52, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Embeds", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "embed_q4_0", ParamBytes: 52, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Embeds", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "embed_q4_1", ParamBytes: 52, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Embeds", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "embed_q4_k", ParamBytes: 52, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Embeds", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "embed_q5_0", ParamBytes: 52, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Embeds", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "embed_q5_1", ParamBytes: 52, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Embeds", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "embed_q5_k", ParamBytes: 52, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Embeds", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "embed_q6_k", ParamBytes: 52, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Embeds", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "embed_q8_0", ParamBytes: 52, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Embeds", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
 		Name: "expertsum", ParamBytes: 48, Shared: 0,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Scales", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}},
@@ -154,9 +239,329 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "N", Default: 128}},
 	},
 	{
+		Name: "matmul_bf16", ParamBytes: 84, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_bf16_texels", ParamBytes: 84, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_codes", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_codes_fast", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_codes_fast_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_codes_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_f16", ParamBytes: 84, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_f16_texels", ParamBytes: 84, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_f32", ParamBytes: 84, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_f32_texels", ParamBytes: 84, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_iq4_nl", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_iq4_nl_fast", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_iq4_nl_fast_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_iq4_nl_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_iq4_xs", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_iq4_xs_fast", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_iq4_xs_fast_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_iq4_xs_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_mxfp4", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_mxfp4_fast", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_mxfp4_fast_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_mxfp4_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q2_k", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q2_k_fast", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q2_k_fast_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q2_k_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q3_k", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q3_k_fast", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q3_k_fast_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q3_k_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q4_0", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q4_0_fast", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q4_0_fast_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q4_0_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q4_1", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q4_1_fast", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q4_1_fast_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q4_1_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q4_k", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q4_k_fast", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q4_k_fast_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q4_k_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q5_0", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q5_0_fast", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q5_0_fast_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q5_0_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q5_1", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q5_1_fast", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q5_1_fast_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q5_1_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q5_k", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q5_k_fast", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q5_k_fast_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q5_k_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q6_k", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q6_k_fast", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q6_k_fast_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q6_k_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q8_0", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q8_0_fast", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Fetched_weights", ReadOnly: true}, {Name: "Fetched_xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q8_0_fast_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
+		Name: "matmul_q8_0_texels", ParamBytes: 84, Shared: 128,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
+	},
+	{
 		Name: "posscale", ParamBytes: 28, Shared: 0,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "quantize", ParamBytes: 32, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act", ReadOnly: true}, {Name: "Out"}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}},
+	},
+	{
+		Name: "quantize_fast", ParamBytes: 32, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act", ReadOnly: true}, {Name: "Out"}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}},
 	},
 	{
 		Name: "rmsnorm", ParamBytes: 40, Shared: 64,
@@ -202,6 +607,11 @@ var table = []device.Shader{
 		Name: "softcap_fast", ParamBytes: 32, Shared: 0,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
+		Name: "stage", ParamBytes: 32, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act", ReadOnly: true}, {Name: "Out"}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}},
 	},
 	{
 		Name: "unary", ParamBytes: 24, Shared: 0,

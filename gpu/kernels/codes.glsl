@@ -1,0 +1,36 @@
+// Codes of packed weights (gpu/compute/pack.go) as floats, four columns at a time, and
+// what the formats' files share. Integers become floats by way of int: converting uint
+// takes several instructions where a machine has only signed conversions.
+
+
+
+// The four bytes of a word, as they are or as two's complement.
+vec4 bytes(uint v) {
+	return vec4(ivec4(int(v & 255u), int((v >> 8) & 255u), int((v >> 16) & 255u), int(v >> 24)));
+}
+vec4 signedBytes(uint v) {
+	return vec4(ivec4(int(v << 24) >> 24, int(v << 16) >> 24, int(v << 8) >> 24, int(v) >> 24));
+}
+// Four bytes less n, of numbers below 128 and n ≤ 128.
+vec4 bytesLess(uint v, uint n) { return signedBytes(((v | 0x80808080u) - n * 0x01010101u) ^ 0x80808080u); }
+
+// Quad i (0 or 1) of a word of nibbles, as bytes.
+uint nibbles(uint v, uint i) { return (v >> (4u * i)) & 0x0F0F0F0Fu; }
+vec4 signedNibbles(uint v, uint i) {
+	return i == 0u ? vec4(ivec4(int(v << 28) >> 28, int(v << 20) >> 28, int(v << 12) >> 28, int(v << 4) >> 28))
+	               : vec4(ivec4(int(v << 24) >> 28, int(v << 16) >> 28, int(v << 8) >> 28, int(v) >> 28));
+}
+// Quad i (0…3) of a word of bit pairs, as bytes, at bits 0 or 4.
+uint pairsLow(uint v, uint i) { return (v >> (2u * i)) & 0x03030303u; }
+uint pairsHigh(uint v, uint i) { return (i < 2u ? v << (4u - 2u * i) : v >> (2u * i - 4u)) & 0x30303030u; }
+// Quad i (0…7) of a word of bits, as bytes, at bit 4 or bit 2.
+uint bitsFour(uint v, uint i) { return (i < 4u ? v << (4u - i) : v >> (i - 4u)) & 0x10101010u; }
+uint bitsTwo(uint v, uint i) { return (i < 2u ? v << (2u - i) : v >> (i - 2u)) & 0x04040404u; }
+
+#ifdef EXACT
+#define HALF_LOW(w) halfToFloat((w) & 0xFFFFu)
+#define HALF_HIGH(w) halfToFloat((w) >> 16)
+#else
+#define HALF_LOW(w) unpackHalf2x16(w).x
+#define HALF_HIGH(w) unpackHalf2x16(w).y
+#endif

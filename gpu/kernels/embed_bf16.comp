@@ -1,0 +1,7 @@
+#include "common.glsl"
+#define BF16
+#include "half.glsl"
+#include "texels.glsl"
+#include "embed_params.glsl"
+#include "widen.glsl"
+#include "embed_float.glsl"

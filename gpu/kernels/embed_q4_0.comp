@@ -1,0 +1,8 @@
+#include "common.glsl"
+#define EXACT
+#include "half.glsl"
+#include "texels.glsl"
+#include "embed_params.glsl"
+#include "codes.glsl"
+#include "format_q4_0.glsl"
+#include "embed_block.glsl"

@@ -1,0 +1,7 @@
+// Q4_0: signed nibbles; plane 1 has a half d for each block.
+#define GROUP 32
+#define HALVES p.plane1
+#include "halves_super.glsl"
+#include "nibble_block.glsl"
+
+vec4 codes(Block k, uint quad) { return signedNibbles(word(k.q, quad >> 1), quad & 1u); }

@@ -1,0 +1,7 @@
+// Q5_0: 5-bit numbers, 16 more than the code; plane 2 has a half d for each block.
+#define GROUP 32
+#define HALVES p.plane2
+#include "halves_super.glsl"
+#include "five_block.glsl"
+
+vec4 codes(Block k, uint quad) { return bytesLess(stored(k, quad), 16u); }

@@ -1,0 +1,7 @@
+#include "common.glsl"
+#define BF16
+#define TEXEL
+#include "half.glsl"
+#include "texels.glsl"
+#include "product_params.glsl"
+#include "matmul_float.glsl"

@@ -1,0 +1,6 @@
+#include "common.glsl"
+#define F16
+#include "half.glsl"
+#include "texels.glsl"
+#include "product_params.glsl"
+#include "matmul_float.glsl"

@@ -1,0 +1,7 @@
+#include "common.glsl"
+#include "half.glsl"
+#include "texels.glsl"
+#include "product_params.glsl"
+#include "codes.glsl"
+#include "format_q3_k.glsl"
+#include "matmul.glsl"

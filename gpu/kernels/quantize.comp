@@ -1,0 +1,3 @@
+#include "common.glsl"
+#define EXACT
+#include "quantize.glsl"

@@ -1,0 +1,2 @@
+#include "common.glsl"
+#include "quantize.glsl"

@@ -1,0 +1,13 @@
+// A read-only buffer of texels of 16 bytes, as a storage buffer or, with TEXEL defined,
+// read by texel fetches (device.Binding.Texels): FETCHED(n, name) declares binding n, and
+// FETCH(name, i) is its texel i.
+#ifdef TEXEL
+#define FETCHED(n, name) TEXELS(n) uniform highp usamplerBuffer name;
+#define FETCH(name, i) texelFetch(name, int(i))
+#else
+#define FETCHED(n, name) STORAGE(n) readonly buffer Fetched_##name { uvec4 name[]; };
+#define FETCH(name, i) name[i]
+#endif
+
+// Component i of a texel. With a constant i it costs nothing.
+uint word(uvec4 v, uint i) { return i < 2u ? (i == 0u ? v.x : v.y) : (i == 2u ? v.z : v.w); }
