@@ -19,6 +19,7 @@ type Settings struct {
 	AllowedOrigins []string // sites whose pages may call the API
 
 	Backend  string // "auto" or a backend's name
+	Device   string // name or ID of a GPU; empty: any
 	Numerics string // "fast" or "exact"
 	KV       string // of ops.KVTypes: the type of cached keys and values
 	Threads  int

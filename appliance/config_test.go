@@ -93,6 +93,7 @@ listen = "127.0.0.1:1"
 allow_host = "box.local"
 allow_origin = ["https://a.example"]
 backend = "cpu"
+device = "Mali"
 numerics = "exact"
 kv = "f32"
 threads = 3
@@ -141,7 +142,7 @@ func TestSettingsFromFile(t *testing.T) {
 	want := &Settings{
 		Model: "m.gguf", LoRA: []LoRA{{"l.gguf", 0.5}}, ModelDirs: []string{"/a", "/b"}, Data: "/d", Listen: "127.0.0.1:1",
 		AllowedHosts: []string{"box.local"}, AllowedOrigins: []string{"https://a.example"},
-		Backend: "cpu", Numerics: "exact", KV: "f32", Threads: 3, Context: 8192, Slots: 2, Queue: 5, DefaultMaxTokens: 7,
+		Backend: "cpu", Device: "Mali", Numerics: "exact", KV: "f32", Threads: 3, Context: 8192, Slots: 2, Queue: 5, DefaultMaxTokens: 7,
 		CacheTokens: 0, SnapshotBytes: 1 << 30, Speculate: "off", DraftModel: "d.gguf", DraftMax: 3,
 		Temperature: &temperature, TopP: &topP, MinP: &minP, TopK: &topK,
 		LogMaxAge: 30 * 24 * time.Hour, LogMaxBytes: 500e6,

@@ -11,15 +11,20 @@ import (
 	"ganglion/web/api"
 )
 
-// health answers 200 only when a token can be produced. Who has no key where one
-// is needed learns the state alone.
+// health answers 200 only when a token can be produced; the status is "degraded" when
+// that is not on every device it could be on. Who has no key where one is needed learns
+// the state alone.
 func (s *Server) health(w *response, r *http.Request, _ httprouter.Params) error {
 	st := s.cfg.Status()
 	h := api.Health{Status: string(st.State)}
 	code := http.StatusServiceUnavailable
+	var degraded []string
 	switch st.State {
 	case appliance.StateReady:
 		h.Status, code = "ok", http.StatusOK
+		if degraded = s.degraded(&st); len(degraded) > 0 {
+			h.Status = "degraded"
+		}
 	case appliance.StateLoading:
 		w.Header().Set("Retry-After", strconv.Itoa(failures[appliance.CodeLoading].retryAfter))
 	default:
@@ -27,7 +32,7 @@ func (s *Server) health(w *response, r *http.Request, _ httprouter.Params) error
 	}
 	if s.authorised(r, caller) {
 		h.HealthDetail = &api.HealthDetail{
-			Version: s.cfg.Version, Loading: loading(st.Loading),
+			Version: s.cfg.Version, Degraded: degraded, Loading: loading(st.Loading),
 			Queue: api.Queue{Running: st.Running, Queued: st.Queued, Max: st.QueueMax},
 		}
 		if m := st.Model; m != nil {
@@ -36,6 +41,22 @@ func (s *Server) health(w *response, r *http.Request, _ httprouter.Params) error
 	}
 	w.json(code, encode(h))
 	return nil
+}
+
+// degraded says what was lost or set aside.
+func (s *Server) degraded(st *appliance.Status) (what []string) {
+	if m := st.Model; m != nil && m.Moved != "" {
+		what = append(what, m.Moved)
+	}
+	if s.cfg.Devices == nil {
+		return what
+	}
+	for _, d := range s.cfg.Devices() {
+		if d.State == "quarantined" {
+			what = append(what, d.Name+" through "+d.Backend+" is quarantined: "+d.Note)
+		}
+	}
+	return what
 }
 
 // status tells the page everything about the server but its log's rows.

@@ -26,11 +26,11 @@ type finding struct {
 }
 
 func newDoctor(e *env, s *settings) *cobra.Command {
-	var asJSON bool
+	var asJSON, retest bool
 	c := &cobra.Command{
 		Use: "doctor [flags]", Short: "Check this machine and installation", Args: noArgs(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			findings := s.examine(cmd.Context())
+			findings := s.examine(cmd.Context(), retest)
 			if asJSON {
 				if err := e.json(findings); err != nil {
 					return err
@@ -51,16 +51,19 @@ func newDoctor(e *env, s *settings) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&retest, "retest", false, "test all GPUs again, quarantined ones and those that were lost too")
 	s.serveFlags(c)
 	return c
 }
 
 // examine runs every check.
-func (s *settings) examine(ctx context.Context) []finding {
+func (s *settings) examine(ctx context.Context, retest bool) []finding {
 	out := []finding{
 		{"version", "ok", fmt.Sprintf("ganglion %s, kernels %s", version, engine.KernelSet)},
-		s.examineSettings(), examineCPU(s.Threads), {"gpu", "note", noGPU}, s.examineMemory(), s.examineModels(ctx), s.examineLog(), s.examineAddress(),
+		s.examineSettings(), examineCPU(s.Threads),
 	}
+	out = append(out, s.examineGPUs(ctx, retest)...)
+	out = append(out, s.examineMemory(), s.examineModels(ctx), s.examineLog(), s.examineAddress())
 	for _, f := range []struct{ name, dir string }{{"data", s.paths.Data}, {"state", s.paths.State}, {"cache", s.paths.Cache}} {
 		out = append(out, examineFolder(f.name, f.dir))
 	}
@@ -88,6 +91,23 @@ func examineCPU(threads int) finding {
 		device, kernels = device[:i], strings.Trim(device[i:], " ()")
 	}
 	return finding{"cpu", "ok", fmt.Sprintf("%s, SIMD kernels: %s, %d threads", device, kernels, threads)}
+}
+
+// examineGPUs lists every device of every driver.
+func (s *settings) examineGPUs(ctx context.Context, retest bool) (out []finding) {
+	m := s.machine()
+	defer m.Close()
+	for _, d := range deviceList(m.Find(ctx, retest), nil) {
+		state := "ok"
+		if d.State != "available" {
+			state = "note"
+		}
+		out = append(out, finding{"gpu", state, fmt.Sprintf("%s through %s: %s: %s", d.Name, d.Backend, d.State, d.Note)})
+	}
+	if len(out) == 0 {
+		out = append(out, finding{"gpu", "note", "no driver has a device: Ganglion computes on the processor"})
+	}
+	return out
 }
 
 // examineAddress tells whether the address can be listened on now.

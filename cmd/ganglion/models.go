@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"sync"
 	"time"
 
 	"ganglion/appliance"
@@ -18,15 +17,14 @@ import (
 )
 
 // models finds model files and loads them into the service. It is safe for
-// concurrent use; it owns the backend of the models it loads.
+// concurrent use; it owns the machine whose backends the models run on.
 type models struct {
 	e       *env
 	s       *settings
 	service *appliance.Service
 	life    context.Context // of the process: loads outlive the requests that ask for them
 
-	mu      sync.Mutex
-	backend ops.Backend
+	machine *gpu.Machine
 }
 
 // start loads the model that the settings name, or the first one found.
@@ -61,7 +59,7 @@ func (m *models) load(f appliance.Found) {
 	update, end := m.e.progress("loading " + f.Name)
 	m.service.Load(m.life, func(ctx context.Context, progress func(done, total int64)) (appliance.Model, error) {
 		began := time.Now()
-		b, err := m.open()
+		b, err := m.s.openBackend(ctx, m.machine, f)
 		if err != nil {
 			return nil, err
 		}
@@ -92,33 +90,6 @@ func (m *models) load(f appliance.Found) {
 	}, f.Name)
 }
 
-// open opens the backend once.
-func (m *models) open() (ops.Backend, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.backend != nil {
-		return m.backend, nil
-	}
-	b, err := gpu.Open(m.s.Backend)
-	if err != nil {
-		return nil, err
-	}
-	m.backend = b
-	return b, nil
-}
-
-// close closes the backend; the service must have closed its models before.
-func (m *models) close() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.backend == nil {
-		return nil
-	}
-	err := m.backend.Close()
-	m.backend = nil
-	return err
-}
-
 // engine is the configuration that the settings describe.
 func (s *settings) engine(b ops.Backend) engine.Config {
 	c := engine.Config{Backend: b, Adapters: appliance.AdapterFiles(s.LoRA), Context: s.Context, Slots: s.Slots, Threads: s.Threads, Available: engine.AvailableMemory,
@@ -131,6 +102,9 @@ func (s *settings) engine(b ops.Backend) engine.Config {
 	}
 	if kv, err := ops.ParseKVType(s.KV); err == nil { // Validate has refused other names
 		c.KV = kv
+	}
+	if o, ok := b.(*gpu.Opened); ok {
+		c.Recover = o.Recover
 	}
 	return c
 }
@@ -161,34 +135,39 @@ func (s *settings) open(ctx context.Context, slots int) (*closingEngine, error) 
 	if err != nil {
 		return nil, err
 	}
-	b, err := gpu.Open(s.Backend)
+	machine := s.machine()
+	b, err := s.openBackend(ctx, machine, f)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, machine.Close())
 	}
 	c := s.engine(b)
 	c.Path, c.Slots = f.Path, slots
+	if s.alone {
+		c.Recover = nil
+	}
 	if c.Offset, c.Size, err = s.place(f); err != nil {
-		return nil, errors.Join(modelError(err), b.Close())
+		return nil, errors.Join(modelError(err), machine.Close())
 	}
 	update, end := s.e.progress("loading " + f.Name)
 	c.Progress = update
 	m, err := engine.Open(ctx, c)
 	end()
 	if err != nil {
-		return nil, errors.Join(modelError(err), b.Close())
+		return nil, errors.Join(modelError(err), machine.Close())
 	}
 	s.noteAdapters(m.Info())
-	return &closingEngine{Engine: m, backend: b, adapters: appliance.DefaultAdapters(s.LoRA)}, nil
+	return &closingEngine{Engine: m, backend: b, machine: machine, adapters: appliance.DefaultAdapters(s.LoRA)}, nil
 }
 
-// closingEngine closes its backend too.
+// closingEngine closes its machine too.
 type closingEngine struct {
 	*engine.Engine
-	backend  ops.Backend
+	backend  *gpu.Opened
+	machine  *gpu.Machine
 	adapters []engine.AdapterScale // what acts by default
 }
 
-// model is the engine as the service drives it; closing it closes the backend too.
+// model is the engine as the service drives it; closing it closes the machine too.
 func (c *closingEngine) model() appliance.Model {
 	return closingModel{appliance.FromEngine(c.Engine), c}
 }
@@ -200,7 +179,7 @@ type closingModel struct {
 
 func (m closingModel) Close() error { return m.engine.Close() }
 
-func (c *closingEngine) Close() error { return errors.Join(c.Engine.Close(), c.backend.Close()) }
+func (c *closingEngine) Close() error { return errors.Join(c.Engine.Close(), c.machine.Close()) }
 
 // modelFile is the file that --model names, the embedded one, or the first found.
 func (s *settings) modelFile(ctx context.Context) (appliance.Found, error) {

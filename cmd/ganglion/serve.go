@@ -54,6 +54,7 @@ type house struct {
 	s       *settings
 	log     *storage.Log // nil when logging is off
 	service *appliance.Service
+	machine *gpu.Machine
 	models  *models
 	metrics *web.Metrics
 	cpu     api.Device
@@ -117,7 +118,7 @@ func shutdown(ctx context.Context, server *http.Server) error {
 }
 
 func openHouse(ctx context.Context, e *env, s *settings) (*house, error) {
-	h := &house{e: e, s: s, logger: e.logger(), metrics: web.NewMetrics(), cpu: cpuDevice()}
+	h := &house{e: e, s: s, logger: e.logger(), metrics: web.NewMetrics(), cpu: cpuDevice(), machine: s.machine()}
 	var recorder appliance.Recorder = noLog{}
 	var err error
 	if s.Log {
@@ -129,7 +130,7 @@ func openHouse(ctx context.Context, e *env, s *settings) (*house, error) {
 	if h.service, err = appliance.NewService(s.service(h.metrics.Recorder(recorder), h.logger)); err != nil {
 		return nil, errors.Join(usage(err), h.close())
 	}
-	h.models = &models{e: e, s: s, service: h.service, life: ctx}
+	h.models = &models{e: e, s: s, service: h.service, life: ctx, machine: h.machine}
 	return h, nil
 }
 
@@ -147,8 +148,8 @@ func (h *house) close() error {
 		defer cancel()
 		errs = append(errs, h.service.Close(ctx))
 	}
-	if h.models != nil {
-		errs = append(errs, h.models.close())
+	if h.machine != nil {
+		errs = append(errs, h.machine.Close())
 	}
 	if h.log != nil {
 		errs = append(errs, h.log.Close())
@@ -202,20 +203,35 @@ func cpuDevice() api.Device {
 // devices lists what the engine could run on, and first what it runs on.
 func (h *house) devices() []api.Device {
 	m := h.service.Status().Model
-	switch {
-	case m == nil:
-		return []api.Device{h.cpu}
-	case m.Backend == h.cpu.Backend:
-		return []api.Device{{Name: m.Device, Backend: m.Backend, State: "in use"}}
+	list := deviceList(h.machine.Known(), m)
+	if m == nil {
+		return append(list, h.cpu)
 	}
-	return []api.Device{{Name: m.Device, Backend: m.Backend, State: "in use"}, h.cpu}
+	used := slices.IndexFunc(list, func(d api.Device) bool { return d.State == "in use" })
+	switch {
+	case used > 0:
+		d := list[used]
+		list = slices.Insert(slices.Delete(list, used, used+1), 0, d)
+	case used < 0:
+		list = slices.Insert(list, 0, api.Device{Name: m.Device, Backend: m.Backend, State: "in use"})
+	}
+	if m.Backend != h.cpu.Backend {
+		list = append(list, h.cpu)
+	}
+	return list
 }
 
-// noGPU is the plain sentence for who wonders about a graphics card.
-const noGPU = "No GPU backend is built into this version: Ganglion computes on the CPU."
-
 // notes are the plain sentences of the page.
-func (h *house) notes() []string { return []string{noGPU} }
+func (h *house) notes() (notes []string) {
+	m := h.service.Status().Model
+	if m != nil && m.Moved != "" {
+		notes = append(notes, "A device failed: "+m.Moved)
+	}
+	if m == nil || m.Backend == "cpu" {
+		notes = append(notes, "No GPU is in use: Ganglion computes on the CPU.")
+	}
+	return notes
+}
 
 // nearbyPorts is how many ports after a taken one are tried before any free one.
 const nearbyPorts = 20

@@ -12,9 +12,9 @@ import (
 
 // Answer is the outcome of one known-answer test.
 type Answer struct {
-	Name    string `json:"name"` // "matmul/q4_k"
-	Mode    string `json:"mode"` // "fast", "exact"
-	Fault   string `json:"fault,omitempty"`
+	Name    string `json:"name"`              // "matmul/q4_k"
+	Mode    string `json:"mode"`              // "fast", "exact"
+	Fault   string `json:"fault,omitempty"`   // what is wrong, or missing
 	Missing bool   `json:"missing,omitempty"` // the backend has no kernel for it
 	Lost    bool   `json:"lost,omitempty"`    // the device is of no use any more
 }
@@ -47,7 +47,7 @@ func Ask(b ops.Backend, modes []ops.Numerics, tell func(Answer)) {
 			got, fault := q.run(b, mode)
 			switch {
 			case errors.Is(fault, ops.ErrUnsupported):
-				a.Missing = true
+				a.Missing, a.Fault = true, fault.Error()
 			case fault != nil:
 				a.Fault, a.Lost = fault.Error(), errors.Is(fault, ops.ErrDeviceLost)
 			default:

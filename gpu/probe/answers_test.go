@@ -120,7 +120,7 @@ func (p *spoilingProgram) Run(b *ops.Batch, r *ops.Result) error {
 // A backend without a kernel says so, and what it lacks is not wrong.
 func TestMissingKernelsAreNotWrong(t *testing.T) {
 	Ask(failing{ref.New(), ops.ErrUnsupported}, bothModes, func(a Answer) {
-		if !a.Missing || a.Fault != "" {
+		if !a.Missing || !strings.Contains(a.Fault, "unsupported") {
 			t.Errorf("%+v, want missing", a)
 		}
 	})

@@ -225,7 +225,7 @@ func TestLostDevices(t *testing.T) {
 		if want := loss <= 3; (d.State == Available) != want || (*tested == 1) != want {
 			t.Errorf("start %d: %s (%s) after %d tests", loss, d.State, d.Reason, *tested)
 		}
-		b.SetRates("good", "test", "model/fast", Rates{Prompt: float64(loss), Decode: 1})
+		b.SetRates(d, "model/fast", Rates{Prompt: float64(loss), Decode: 1})
 		b.Lose("good", "test", "fence not signalled")
 		if d, _ := b.Known().Find("", "good"); d.State != Quarantined || !strings.Contains(d.Reason, "fence") || d.Rates["model/fast"].Prompt != float64(loss) {
 			t.Errorf("after a loss: %+v", d)

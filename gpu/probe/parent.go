@@ -73,7 +73,7 @@ func (p *Prober) Test(ctx context.Context, driver string, info device.Info, now 
 	case err != nil:
 		d.quarantine(err.Error())
 	case d.Answers == 0 && d.State == Available:
-		d.quarantine("it has none of the kernels")
+		d.quarantine("it answers nothing: " + d.Lacks)
 	}
 	return d
 }
@@ -82,6 +82,9 @@ func (p *Prober) Test(ctx context.Context, driver string, info device.Info, now 
 func (d *Device) judge(a *Answer) {
 	switch {
 	case a.Missing:
+		if d.Lacks == "" {
+			d.Lacks = a.Fault
+		}
 		if a.Mode != "exact" {
 			d.Missing = append(d.Missing, a.Name)
 		}

@@ -42,6 +42,7 @@ type Device struct {
 	Reason  string    // why it is quarantined
 	Inexact string    // why exact mode is refused; empty: it is not
 	Missing []string  // known answers whose kernels do not exist on it
+	Lacks   string    // why the first of these does not
 	Answers int       // known answers that were compared
 	Tested  time.Time // when
 	// Losses are how often it was lost while it was used, since it was tested anew by

@@ -16,6 +16,9 @@ import (
 	"ganglion/gpu/device"
 )
 
+// maxRates bounds how many models' speeds are kept of a device.
+const maxRates = 64
+
 // maxLosses is how often a device may be lost before it stays quarantined over a restart.
 const maxLosses = 3
 
@@ -144,17 +147,51 @@ func (b *Book) Lose(id string, api device.API, reason string) {
 	})
 }
 
-// SetRates keeps how fast a device runs a model.
-func (b *Book) SetRates(id string, api device.API, key string, r Rates) {
-	b.change(id, api, func(d *Device) {
-		rates := map[string]Rates{key: r}
-		for k, v := range d.Rates {
-			if k != key && len(rates) < 64 {
-				rates[k] = v
-			}
+// Rates are the speeds that were kept of a device for a model.
+func (b *Book) Rates(d Device, key string) (r Rates, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.report != nil {
+		if i := b.index(d); i >= 0 {
+			r, ok = b.report.Devices[i].Rates[key]
+			return r, ok
 		}
-		d.Rates = rates
-	})
+	}
+	kept, known := b.read(d.Driven, d.Info)
+	r, ok = kept.Rates[key]
+	return r, known && ok
+}
+
+// SetRates keeps how fast a device runs a model; one that Find does not find, such as the
+// processor, has its rates on disk alone.
+func (b *Book) SetRates(d Device, key string, r Rates) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found := -1
+	if b.report != nil {
+		found = b.index(d)
+	}
+	if found >= 0 {
+		d = b.report.Devices[found]
+	} else if kept, ok := b.read(d.Driven, d.Info); ok {
+		d = kept
+	}
+	rates := map[string]Rates{key: r}
+	for k, v := range d.Rates {
+		if k != key && len(rates) < maxRates {
+			rates[k] = v
+		}
+	}
+	d.Rates = rates
+	if found >= 0 {
+		b.enter(d)
+	}
+	b.write(d)
+}
+
+// index is the place of a device in the report.
+func (b *Book) index(d Device) int {
+	return slices.IndexFunc(b.report.Devices, func(o Device) bool { return o.ID == d.ID && o.API == d.API })
 }
 
 func (b *Book) change(id string, api device.API, f func(*Device)) {
@@ -178,7 +215,7 @@ func (b *Book) enter(d Device) {
 		b.report = &Report{}
 	}
 	devices := slices.Clone(b.report.Devices)
-	if i := slices.IndexFunc(devices, func(o Device) bool { return o.ID == d.ID && o.API == d.API }); i >= 0 {
+	if i := b.index(d); i >= 0 {
 		devices[i] = d
 	} else {
 		devices = append(devices, d)

@@ -15,6 +15,7 @@ type HealthDetail struct {
 	Numerics string   `json:"numerics"`
 	Queue    Queue    `json:"queue"`
 	Loading  *Loading `json:"loading"`
+	Degraded []string `json:"degraded,omitempty"` // devices that were lost or quarantined, and why
 }
 
 // Queue counts requests.
@@ -62,7 +63,7 @@ type Adapter struct {
 type Device struct {
 	Name    string `json:"name"`
 	Backend string `json:"backend"`
-	State   string `json:"state"` // "in use", "available", "quarantined", "unavailable"
+	State   string `json:"state"` // "in use", "available", "quarantined", "software", "unavailable"
 	Note    string `json:"note"`
 }
 

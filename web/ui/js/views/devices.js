@@ -2,7 +2,7 @@
 import { html } from '../html.js'
 import { integer } from '../format.js'
 
-const states = { quarantined: 'set aside', unavailable: 'not there' }
+const states = { quarantined: 'set aside', unavailable: 'not there', software: 'software' }
 const good = new Set(['in use', 'available'])
 
 export function Devices({ data }) {

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"ganglion/appliance"
+	"ganglion/gpu"
+	"ganglion/gpu/engine"
+	"ganglion/gpu/ops"
+	"ganglion/gpu/probe"
+	"ganglion/web/api"
+)
+
+// gpuDir is where results of probes and compiled kernels are kept.
+func (s *settings) gpuDir() string { return filepath.Join(s.paths.Cache, "gpu") }
+
+// machine is the devices that the settings let a verb use. The caller closes it.
+func (s *settings) machine() *gpu.Machine {
+	o := gpu.Options{CacheDir: s.gpuDir(), Version: version, Note: s.e.note}
+	if s.e.executable != "" {
+		o.Child = func(ctx context.Context, args ...string) *exec.Cmd {
+			cmd := exec.CommandContext(ctx, s.e.executable, append([]string{"internal", "probe", "--cache", s.gpuDir(), "--"}, args...)...)
+			cmd.Args[0] = "ganglion"
+			return cmd
+		}
+	}
+	return gpu.NewMachine(o)
+}
+
+// newInternal is what the program asks of itself in a child process. It is no part of the
+// command line's contract.
+func newInternal(e *env) *cobra.Command {
+	internal := &cobra.Command{Use: "internal", Hidden: true, Args: noArgs("")}
+	var cache string
+	c := &cobra.Command{
+		Use: "probe", Hidden: true, Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error { return gpu.Probe(e.stdout, cache, args) },
+	}
+	c.Flags().StringVar(&cache, "cache", "", "")
+	internal.AddCommand(c)
+	return internal
+}
+
+// choice is what the settings want to compute on.
+func (s *settings) choice() gpu.Choice {
+	return gpu.Choice{Backend: s.Backend, Device: s.Device, Exact: s.Numerics == "exact"}
+}
+
+// openBackend opens what a model is to run on: what the settings name, or with "auto" the
+// fastest that is there.
+func (s *settings) openBackend(ctx context.Context, m *gpu.Machine, f appliance.Found) (*gpu.Opened, error) {
+	c := s.choice()
+	if (c.Backend != "auto" && c.Backend != "") || c.Device != "" {
+		return m.Open(ctx, c)
+	}
+	candidates := m.Candidates(ctx, c)
+	processor, err := m.Open(ctx, c)
+	if err != nil || len(candidates) == 0 {
+		return processor, err
+	}
+	hash, err := s.modelHash(f)
+	if err != nil {
+		return processor, nil // opening the model says what is wrong with it
+	}
+	key := probe.RateKey(hash, s.engine(processor).Numerics)
+	cpu := gpu.Processor(processor)
+	speed, err := s.rates(ctx, m, f, processor, cpu, key)
+	if err != nil {
+		return processor, nil // so does loading it
+	}
+	opened := make([]*gpu.Opened, len(candidates))
+	speeds := make([]probe.Rates, len(candidates))
+	for i, d := range candidates {
+		if opened[i], err = m.OpenDevice(d, c); err == nil {
+			speeds[i], err = s.rates(ctx, m, f, opened[i], d, key)
+		}
+		if err != nil {
+			s.e.note("%s through %s is not used: %v", d.Name, d.API, err)
+		}
+	}
+	if best := probe.Best(speed, speeds); best >= 0 {
+		return opened[best], nil
+	}
+	return processor, nil
+}
+
+// rates are the speeds of a model on a device: those of an earlier start, or measured now.
+func (s *settings) rates(ctx context.Context, m *gpu.Machine, f appliance.Found, b ops.Backend, d probe.Device, key string) (probe.Rates, error) {
+	if r, ok := m.Rates(d, key); ok {
+		return r, nil
+	}
+	s.e.note("measuring %s on %s", f.Name, d.Name)
+	c := s.engine(b)
+	c.Path, c.Slots, c.Context, c.CacheTokens, c.Adapters, c.Recover = f.Path, 1, 256, -1, nil, nil
+	var err error
+	if c.Offset, c.Size, err = s.place(f); err != nil {
+		return probe.Rates{}, err
+	}
+	e, err := engine.Open(ctx, c)
+	if err != nil {
+		return probe.Rates{}, err
+	}
+	speed, err := e.Measure(128, 16)
+	if err = errors.Join(err, e.Close()); err != nil {
+		return probe.Rates{}, err
+	}
+	r := probe.Rates{Prompt: speed.Prompt, Decode: speed.Decode}
+	m.SetRates(d, key, r)
+	return r, nil
+}
+
+// modelHash tells model files apart.
+func (s *settings) modelHash(f appliance.Found) (string, error) {
+	file, err := s.openFile(f)
+	if err != nil {
+		return "", err
+	}
+	return file.Hash(), file.Close()
+}
+
+// deviceList is the devices of a report as the API shows them; inUse is the model's
+// device, or nil.
+func deviceList(r probe.Report, inUse *engine.Info) []api.Device {
+	out := []api.Device{}
+	for _, d := range r.Devices {
+		a := api.Device{Name: d.Name, Backend: string(d.API), State: string(d.State), Note: deviceNote(d)}
+		if d.State == probe.Untested {
+			a.State = "software"
+		}
+		if inUse != nil && d.State == probe.Available && inUse.Backend == string(d.API) && inUse.Device == deviceLabel(d) {
+			a.State = "in use"
+		}
+		out = append(out, a)
+	}
+	for _, f := range r.Faults {
+		out = append(out, api.Device{Name: "a driver that fails", Backend: "gpu", State: "unavailable", Note: f})
+	}
+	return out
+}
+
+// deviceLabel is a device's name as a backend's Caps tell it.
+func deviceLabel(d probe.Device) string { return fmt.Sprintf("%s (%s)", d.Name, d.Driver) }
+
+// deviceNote says what there is to know of a device.
+func deviceNote(d probe.Device) string {
+	switch {
+	case d.State == probe.Quarantined:
+		return d.Reason
+	case d.State == probe.Untested:
+		return "a software renderer, used only when named by --device or --backend"
+	}
+	note := fmt.Sprintf("%d known answers are right", d.Answers)
+	if !d.Exact() {
+		note = "exact mode is refused: " + d.Inexact
+	}
+	if n := len(d.Missing); n > 0 {
+		note += fmt.Sprintf("; %d questions find no kernel, first %s (%s)", n, d.Missing[0], d.Lacks)
+	}
+	if d.Losses > 0 {
+		note += fmt.Sprintf("; lost %d times, last %s", d.Losses, d.Lost)
+	}
+	return note
+}

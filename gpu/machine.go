@@ -1,0 +1,334 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"ganglion/gpu/cpu"
+	"ganglion/gpu/device"
+	"ganglion/gpu/ops"
+	"ganglion/gpu/ops/ref"
+	"ganglion/gpu/probe"
+)
+
+// Options says how a Machine looks at its devices.
+type Options struct {
+	CacheDir string // for results of probes and compiled kernels; "" keeps nothing
+	Version  string // of the program: results hold for it and its kernels alone
+	// Child makes the command line of a probe: a process that calls Probe with the
+	// arguments. nil: GPUs cannot be probed and are not used.
+	Child func(ctx context.Context, args ...string) *exec.Cmd
+	// Note tells people what happens, such as that devices are tested; nil: nobody.
+	Note func(format string, args ...any)
+}
+
+// Choice is what somebody wants to compute on.
+type Choice struct {
+	Backend string // one of Names; "" is "auto"
+	Device  string // an ID, or a part of a name; "": any of the backend
+	Exact   bool   // exact mode will be asked for
+}
+
+// Machine is the devices of this machine and the backends that were opened on them. It
+// is safe for concurrent use.
+type Machine struct {
+	o       Options
+	drivers []probe.Driver
+	book    *probe.Book
+
+	mu     sync.Mutex
+	opened []ops.Backend
+	live   map[string]ops.Backend // those that models can share
+	closed bool
+}
+
+// NewMachine looks at nothing yet.
+func NewMachine(o Options) *Machine {
+	if o.Note == nil {
+		o.Note = func(string, ...any) {}
+	}
+	return newMachine(o, Drivers(o.CacheDir, ""))
+}
+
+func newMachine(o Options, drivers []probe.Driver) *Machine {
+	m := &Machine{o: o, drivers: drivers}
+	var names []string
+	for _, d := range drivers {
+		names = append(names, d.Name)
+	}
+	if o.Child == nil {
+		names = nil
+	}
+	m.book = &probe.Book{
+		Prober: &probe.Prober{Command: o.Child}, Drivers: names, Dir: o.CacheDir,
+		Kernels: KernelHash() + "/" + o.Version, Now: time.Now,
+	}
+	return m
+}
+
+// Find looks at all devices, in child processes where nothing is known of them; retest
+// tests every one that was tested before again, quarantined ones too.
+func (m *Machine) Find(ctx context.Context, retest bool) probe.Report {
+	return m.book.Find(ctx, retest)
+}
+
+// Known is what was found until now, without looking.
+func (m *Machine) Known() probe.Report { return m.book.Known() }
+
+// Opened is a backend and the device that it runs on.
+type Opened struct {
+	ops.Backend
+	m      *Machine
+	device *probe.Device // nil: the processor
+}
+
+// Device is what the backend runs on; ok is false for the processor.
+func (o *Opened) Device() (d probe.Device, ok bool) {
+	if o.device == nil {
+		return probe.Device{}, false
+	}
+	return *o.device, true
+}
+
+// Open opens the backend of a choice. "auto" without a device is the processor here: see
+// Candidates for what else there is. The backend is closed with the machine.
+func (m *Machine) Open(ctx context.Context, c Choice) (*Opened, error) {
+	switch c.Backend {
+	case "", "auto":
+		if c.Device == "" {
+			return m.Open(ctx, Choice{Backend: "cpu"})
+		}
+		return m.openNamed(ctx, c, "")
+	case "cpu", "ref":
+		if c.Device != "" {
+			return nil, fmt.Errorf("gpu: %w: %s has no devices to choose from", ErrBackend, c.Backend)
+		}
+		return m.openPlain(c, func() (ops.Backend, error) { return Open(c.Backend) })
+	case "vulkan", "gl", "gles":
+		return m.openNamed(ctx, c, device.API(c.Backend))
+	}
+	return nil, unknown(c.Backend)
+}
+
+func (m *Machine) openPlain(c Choice, open func() (ops.Backend, error)) (*Opened, error) {
+	b, err := m.share(c.Backend, open)
+	if err != nil {
+		return nil, err
+	}
+	return &Opened{Backend: b, m: m}, nil
+}
+
+// openNamed opens a device that somebody asked for, be it a software renderer.
+func (m *Machine) openNamed(ctx context.Context, c Choice, api device.API) (*Opened, error) {
+	report := m.Find(ctx, false)
+	d, ok := report.Find(api, c.Device)
+	if !ok {
+		what := string(api)
+		if c.Device != "" {
+			what = fmt.Sprintf("%s %q", orElse(what, "device"), c.Device)
+		}
+		err := fmt.Errorf("gpu: %w: %s: there is no such device on this machine", ErrBackend, what)
+		for _, f := range report.Faults {
+			err = fmt.Errorf("%w; %s", err, f)
+		}
+		return nil, err
+	}
+	if d.State == probe.Untested {
+		m.o.Note("testing the kernels on %s", d.Name)
+		d = m.book.Ready(ctx, d)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return m.OpenDevice(d, c)
+}
+
+// OpenDevice opens a device that Find has found.
+func (m *Machine) OpenDevice(d probe.Device, c Choice) (*Opened, error) {
+	switch {
+	case d.State != probe.Available:
+		return nil, fmt.Errorf("gpu: %w: %s through %s is %s: %s (`ganglion doctor --retest` tests it again)", ErrBackend, d.Name, d.API, d.State, d.Reason)
+	case c.Exact && !d.Exact():
+		return nil, fmt.Errorf("gpu: %w: exact mode is refused on %s through %s, whose driver breaks its rules: %s", ErrBackend, d.Name, d.API, d.Inexact)
+	}
+	b, err := m.share(deviceKey(d), func() (ops.Backend, error) { return m.open(d) })
+	if err != nil {
+		return nil, err
+	}
+	return &Opened{Backend: b, m: m, device: &d}, nil
+}
+
+func (m *Machine) open(d probe.Device) (ops.Backend, error) {
+	at := slices.IndexFunc(m.drivers, func(r probe.Driver) bool { return r.Name == d.Driven })
+	if at < 0 {
+		return nil, fmt.Errorf("gpu: %w: there is no driver %q", ErrBackend, d.Driven)
+	}
+	dev, err := m.drivers[at].Open(d.ID)
+	if err != nil {
+		return nil, fmt.Errorf("gpu: %w: open %s: %w", ErrBackend, d.Name, err)
+	}
+	return m.drivers[at].Backend(dev, !d.Exact()), nil
+}
+
+func deviceKey(d probe.Device) string { return string(d.API) + " " + d.ID }
+
+// share gives the backend that is open under a key, or opens it; it stays open until the
+// machine is closed.
+func (m *Machine) share(key string, open func() (ops.Backend, error)) (ops.Backend, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, fmt.Errorf("gpu: %w", ops.ErrClosed)
+	}
+	if b := m.live[key]; b != nil {
+		return b, nil
+	}
+	b, err := open()
+	if err != nil {
+		return nil, err
+	}
+	if m.live == nil {
+		m.live = map[string]ops.Backend{}
+	}
+	m.live[key] = b
+	m.opened = append(m.opened, b)
+	return b, nil
+}
+
+// forget makes share open a key anew, where b is what is open under it; nil: whatever is.
+func (m *Machine) forget(key string, b ops.Backend) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b == nil || m.live[key] == b {
+		delete(m.live, key)
+	}
+}
+
+// Candidates are the devices that "auto" may choose from beside the processor: hardware
+// that passed every test, in exact mode those that keep to it. Where the system shows no
+// sign of a GPU nobody is asked.
+func (m *Machine) Candidates(ctx context.Context, c Choice) []probe.Device {
+	if !hardwareHere() {
+		return nil
+	}
+	var out []probe.Device
+	for _, d := range m.Find(ctx, false).Devices {
+		if d.State == probe.Available && !d.Software && (!c.Exact || d.Exact()) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// hardwareHere tells whether the system may have a GPU that programs can use. Only on
+// Linux does it say no: a GPU has a device file there.
+func hardwareHere() bool {
+	if runtime.GOOS != "linux" {
+		return true
+	}
+	for _, pattern := range []string{"/dev/dri/*", "/dev/nvidia[0-9]*", "/dev/nvhost-gpu", "/dev/nvgpu", "/dev/kgsl-3d0", "/dev/mali*", "/dev/pvr*", "/dev/dxg"} {
+		if found, err := filepath.Glob(pattern); err == nil && len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Processor is the processor's own entry for rates.
+func Processor(b ops.Backend) probe.Device {
+	name := b.Caps().Device
+	return probe.Device{Info: device.Info{API: "cpu", Name: name, ID: name, Driver: runtime.Version()}, Driven: "cpu", State: probe.Available}
+}
+
+// Rates are the speeds that were kept of a device for a model.
+func (m *Machine) Rates(d probe.Device, key string) (r probe.Rates, ok bool) {
+	r, ok = m.book.Rates(d, key)
+	return r, ok
+}
+
+// SetRates keeps speeds.
+func (m *Machine) SetRates(d probe.Device, key string, r probe.Rates) { m.book.SetRates(d, key, r) }
+
+// Probe is the child's side of a probe.
+func Probe(w io.Writer, cacheDir string, args []string) error {
+	return probe.Child(w, Drivers(cacheDir, ""), args)
+}
+
+// Recover gives what a model goes on with after its device has failed; it is
+// engine.Config's. A device that was lost is opened anew once, for a driver may have been
+// reset by somebody else's fault; one that hangs, or is lost again, is quarantined. The
+// processor does the rest.
+func (o *Opened) Recover(failure error, failures int) (ops.Backend, error) {
+	if o.device == nil {
+		return nil, nil
+	}
+	lost := errors.Is(failure, ops.ErrDeviceLost)
+	key := deviceKey(*o.device)
+	if lost {
+		o.m.forget(key, o.Backend)
+	}
+	if lost && !errors.Is(failure, device.ErrTimeout) && failures == 1 {
+		b, err := o.m.share(key, func() (ops.Backend, error) { return o.m.open(*o.device) })
+		if err == nil {
+			return b, nil
+		}
+	}
+	if lost {
+		o.m.forget(key, nil)
+		o.m.book.Lose(o.device.ID, o.device.API, failure.Error())
+	}
+	return o.m.processor()
+}
+
+// processor is the backend for what fails elsewhere.
+func (m *Machine) processor() (ops.Backend, error) {
+	return m.share("", func() (ops.Backend, error) {
+		b, err := cpu.New(cpu.Options{})
+		if err != nil {
+			m.o.Note("no kernels for this processor (%v): going on slowly", err)
+			return ref.New(), nil
+		}
+		return b, nil
+	})
+}
+
+// Close closes all backends; their models must have been closed before. A device that
+// hangs is left behind after a moment.
+func (m *Machine) Close() error {
+	m.mu.Lock()
+	m.closed = true
+	opened := m.opened
+	m.opened = nil
+	m.mu.Unlock()
+	var errs []error
+	for i := len(opened) - 1; i >= 0; i-- {
+		errs = append(errs, closeSoon(opened[i]))
+	}
+	return errors.Join(errs...)
+}
+
+func closeSoon(b ops.Backend) error {
+	done := make(chan error, 1)
+	go func() { done <- b.Close() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(3 * time.Second):
+		return fmt.Errorf("gpu: %s (%s) does not close", b.Name(), b.Caps().Device)
+	}
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
