@@ -105,3 +105,14 @@ func TestConformance(t *testing.T) {
 		devicetest.Run(t, func(t testing.TB) device.Device { return openTest(t, Options{Staging: true}) })
 	})
 }
+
+func BenchmarkDriver(b *testing.B) {
+	devicetest.Bench(b, func(t testing.TB) device.Device {
+		d, err := Open(Options{})
+		if err != nil {
+			t.Skip(err)
+		}
+		t.Cleanup(func() { d.Close() })
+		return d
+	})
+}
