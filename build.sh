@@ -210,6 +210,12 @@ opens() {
 	GANGLION_REQUIRE=$1 go test -count=1 -run '^TestRun$' "$2" >/dev/null 2>&1
 }
 
+# vulkan_ready: a driver with the validation layer, headers to compare ours with, and the
+# compilers, for what requires Vulkan requires them too.
+vulkan_ready() {
+	have glslc && have spirv-val && have glslangValidator && opens vulkan ./gpu/vulkan && echo '#include <vulkan/vulkan_core.h>' | "$CC" -fsyntax-only -xc - 2>/dev/null
+}
+
 # run_tests is the one test command: it installs what it needs where it may, says
 # what it left out where it may not, and leaves nothing out when CI is set.
 run_tests() {
@@ -233,6 +239,11 @@ run_tests() {
 		require gl
 	else
 		leave_out "tests on OpenGL" "apt-get install libgl1-mesa-dri libegl1 libgles2"
+	fi
+	if vulkan_ready || { install libvulkan1 mesa-vulkan-drivers vulkan-validationlayers libvulkan-dev && vulkan_ready; }; then
+		require vulkan
+	else
+		leave_out "tests on Vulkan" "apt-get install libvulkan1 mesa-vulkan-drivers vulkan-validationlayers libvulkan-dev"
 	fi
 	step "gofmt" test_format
 	step "go vet, staticcheck, go test -race" test_go

@@ -4,6 +4,7 @@ package vulkan
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"testing"
 	"time"
@@ -79,19 +80,38 @@ func TestTransfers(t *testing.T) {
 	}
 }
 
-func TestEmptyProgram(t *testing.T) {
+// A first program: ./build.sh asks with it whether there is a driver.
+func TestRun(t *testing.T) {
 	d := openTest(t, Options{})
-	p, err := d.NewProgram(nil, device.ProgramOptions{})
+	b, err := d.NewBuffer(64, device.Scratch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 3 {
+	k, err := d.NewKernel(copyShader(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	params := binary.LittleEndian.AppendUint32(nil, 4) // words
+	params = binary.LittleEndian.AppendUint32(params, 0)
+	params = binary.LittleEndian.AppendUint32(params, 8)
+	p, err := d.NewProgram([]device.Command{{Kernel: k, Bindings: []device.Range{{Buffer: b}, {Buffer: b}}, Params: params, Groups: [3]uint32{1, 1, 1}}}, device.ProgramOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"a first program.", "and once again.."} {
+		if err := b.Write(0, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
 		f, err := d.Submit(p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := f.Wait(time.Minute); err != nil {
 			t.Fatal(err)
+		}
+		got := make([]byte, 16)
+		if err := b.Read(32, got); err != nil || string(got) != text {
+			t.Errorf("%q, want %q (%v)", got, text, err)
 		}
 	}
 }
