@@ -1,0 +1,24 @@
+package devicetest
+
+import (
+	"testing"
+
+	"ganglion/gpu/device"
+)
+
+// Wrappers of devices are devices: the suite passes under each profile, with what the
+// profile leaves out of it, and in an injector without faults.
+func TestWrapped(t *testing.T) {
+	wraps := map[string]func(device.Device) device.Device{
+		"faults": func(d device.Device) device.Device { return Inject(d) },
+	}
+	for _, p := range Profiles() {
+		wraps[p.Name] = func(d device.Device) device.Device { return p.Wrap(d) }
+	}
+	for name, wrap := range wraps {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of the suite is waiting
+			Run(t, func(testing.TB) device.Device { return wrap(newFake("")) })
+		})
+	}
+}
