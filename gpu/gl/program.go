@@ -42,15 +42,12 @@ func (c *context) NewProgram(commands []device.Command, o device.ProgramOptions)
 	if err := c.usable("new program"); err != nil {
 		return nil, err
 	}
-	if o.Timed && !c.caps.Timer {
-		return nil, fmt.Errorf("gl: new program: times: %w", device.ErrUnsupported)
-	}
 	r, err := c.record(commands)
 	if err != nil {
 		return nil, err
 	}
 	p := &program{
-		c: c, n: len(commands), timed: o.Timed, buffers: r.buffers, kernels: r.kernels,
+		c: c, n: len(commands), timed: o.Timed && c.caps.Timer, buffers: r.buffers, kernels: r.kernels,
 		s: (*C.struct_ggl_submission)(C.calloc(1, C.sizeof_struct_ggl_submission)),
 	}
 	n := C.size_t(p.n)
@@ -61,7 +58,7 @@ func (c *context) NewProgram(commands []device.Command, o device.ProgramOptions)
 		p.s.barriers |= texelBarrier
 	}
 	p.s.end_barriers = c.endBarriers()
-	if o.Timed {
+	if p.timed {
 		p.s.timing = c.timing
 		p.s.queries = (*C.GLuint)(C.calloc(n+1, C.sizeof_GLuint))
 		p.s.nanos = (*C.GLuint64)(C.calloc(n+1, C.sizeof_GLuint64))
