@@ -16,7 +16,8 @@ type fakeDevice struct {
 	waits    []time.Duration
 	took     time.Duration // what a submission takes
 
-	failSubmit, failWait, failBuffer error
+	failSubmit, failWait error
+	failBuffer           func() error
 }
 
 func newFake() *fakeDevice {
@@ -32,7 +33,9 @@ func (d *fakeDevice) Close() error          { return nil }
 
 func (d *fakeDevice) NewBuffer(size int64, u device.Usage) (device.Buffer, error) {
 	if d.failBuffer != nil {
-		return nil, d.failBuffer
+		if err := d.failBuffer(); err != nil {
+			return nil, err
+		}
 	}
 	d.buffers++
 	return &fakeBuffer{d: d, data: make([]byte, size)}, nil
