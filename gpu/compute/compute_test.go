@@ -55,18 +55,13 @@ func (d driver) device(t testing.TB) device.Device {
 	return dev
 }
 
-// missing are the checks of operations without kernels yet: a name goes when its
-// operation comes.
-var missing = []string{"addvec", "attention", "binary", "embed", "gateddelta", "glu", "heads", "l2norm", "layernorm", "lowrank",
-	"mamba1", "mamba2", "matmul", "model", "moe", "posscale", "rmsnorm", "rope", "runtime", "scale", "shortconv", "softcap", "unary"}
-
 // Every backend passes the suite of gpu/ops. One device serves all checks of a driver,
 // so that its kernels are compiled once.
 func TestOps(t *testing.T) {
 	for _, d := range drivers {
 		t.Run(d.name, func(t *testing.T) {
 			dev := d.device(t)
-			opstest.Run(t, func(t *testing.T) ops.Backend { return New(dev, Options{Shared: true}) }, opstest.Unsupported(missing...))
+			opstest.Run(t, func(t *testing.T) ops.Backend { return New(dev, Options{Shared: true}) })
 		})
 	}
 }

@@ -45,7 +45,7 @@ func (d limited) Limits() device.Limits { return d.limits }
 
 // A batch whose activations are beyond a binding runs in parts.
 func TestLargeBatchesRunInParts(t *testing.T) {
-	const rows, width = 40, 700
+	const rows, width = 60, 700
 	d := limited{Device: drivers[0].device(t)}
 	d.limits = d.Device.Limits()
 	d.limits.BindingBytes = 64 << 10
@@ -67,7 +67,7 @@ func TestLargeBatchesRunInParts(t *testing.T) {
 	for i := range every {
 		every[i] = int32(i)
 	}
-	for _, outs := range [][]int32{every, {0, 39}, {38}, nil, every[7:31]} {
+	for _, outs := range [][]int32{every, {0, 59}, {38}, nil, every[7:31]} {
 		batch := passBatch(rows, width, outs...)
 		batch.Pages = make([]int32, rt.(*Runtime).paging.Entries())
 		var res ops.Result
