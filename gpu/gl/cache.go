@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // cache keeps compiled programs in files, one each. A file's name is a hash of the
@@ -26,11 +27,31 @@ const cacheHeader = len(cacheMagic) + 4 + sha256.Size
 // cacheMost bounds what is read of a file; program binaries are some ten kilobytes.
 const cacheMost = 64 << 20
 
+// cacheAge is how long a file is kept that nothing asks for: drivers are updated every
+// few months, and what the old one compiled is of no use any more.
+const cacheAge = 90 * 24 * time.Hour
+
+// newCache keeps programs in a folder of its own below dir and removes old ones there.
 func newCache(dir string, i identity, supported bool) cache {
-	if !supported {
-		dir = ""
+	if dir == "" || !supported {
+		return cache{}
 	}
-	return cache{dir, i.key()}
+	c := cache{filepath.Join(dir, "gl"), i.key()}
+	c.prune(time.Now().Add(-cacheAge))
+	return c
+}
+
+// prune removes files that were last used before a time.
+func (c cache) prune(before time.Time) {
+	entries, err := os.ReadDir(c.dir)
+	if err != nil {
+		return // there is none yet
+	}
+	for _, e := range entries {
+		if i, err := e.Info(); err == nil && i.Mode().IsRegular() && i.ModTime().Before(before) {
+			_ = os.Remove(filepath.Join(c.dir, e.Name()))
+		}
+	}
 }
 
 func (c cache) on() bool { return c.dir != "" }
@@ -59,6 +80,7 @@ func (c cache) load(text string) (data []byte, format uint32, ok bool) {
 	if digest(format, data) != [sha256.Size]byte(head[4:]) {
 		return nil, 0, false
 	}
+	_ = os.Chtimes(path, time.Time{}, time.Now()) // it is in use, see prune
 	return data, format, true
 }
 

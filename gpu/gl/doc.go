@@ -39,8 +39,8 @@ type Options struct {
 	ID string
 	// Dialect is the shading language; an ID that is given settles it instead.
 	Dialect device.Dialect
-	// CacheDir keeps compiled kernels from one start to the next; "" keeps none. It is
-	// made when needed and may be removed at any time.
+	// CacheDir keeps compiled kernels from one start to the next, in a folder "gl" that is
+	// made when needed and may be removed at any time; "" keeps none.
 	CacheDir string
 }
 

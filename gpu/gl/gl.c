@@ -24,6 +24,9 @@ enum {
 	TEXTURE_BUFFER = 0x8C2A,
 	TEXTURE0 = 0x84C0,
 	RGBA32UI = 0x8D70,
+	R32UI = 0x8236,
+	RED_INTEGER = 0x8D94,
+	UNSIGNED_INT = 0x1405,
 	SYNC_GPU_COMMANDS_COMPLETE = 0x9117,
 	SYNC_FLUSH_COMMANDS_BIT = 0x0001,
 	ALREADY_SIGNALED = 0x911A,
@@ -50,6 +53,9 @@ const char *ggl_load(struct ggl *g) {
 int ggl_find(struct ggl *g, int function, const char *name) {
 	void *p = g->get(name);
 	switch (function) {
+	case GGL_CLEAR:
+		*(void **)&g->ClearBufferData = p;
+		break;
 	case GGL_QUERY:
 		*(void **)&g->GetQueryObjectui64v = p;
 		break;
@@ -129,36 +135,49 @@ int ggl_timer_works(struct ggl *g) {
 	return failure(g, &code) == GGL_OK;
 }
 
+// mapped gives the bound buffer memory that stays mapped.
+static int mapped(struct ggl *g, GLsizeiptr size, void **map, GLenum *code) {
+	GLbitfield bits = MAP_READ_BIT | MAP_WRITE_BIT | MAP_PERSISTENT_BIT | MAP_COHERENT_BIT;
+	int result;
+	g->BufferStorage(COPY_WRITE_BUFFER, size, NULL, bits | CLIENT_STORAGE_BIT);
+	if ((result = failure(g, code)) != GGL_OK)
+		return result;
+	*map = g->MapBufferRange(COPY_WRITE_BUFFER, 0, size, bits);
+	if ((result = failure(g, code)) != GGL_OK)
+		return result;
+	if (!*map)
+		return GGL_OUT_OF_MEMORY;
+	memset(*map, 0, (size_t)size);
+	return GGL_OK;
+}
+
+// cleared gives the bound buffer memory of zeros. OpenGL ES cannot clear a buffer but by
+// a mapping.
+static int cleared(struct ggl *g, GLsizeiptr size, GLenum usage, GLenum *code) {
+	int result;
+	void *p;
+	g->BufferData(COPY_WRITE_BUFFER, size, NULL, usage);
+	if ((result = failure(g, code)) != GGL_OK)
+		return result;
+	if (g->ClearBufferData) {
+		g->ClearBufferData(COPY_WRITE_BUFFER, R32UI, RED_INTEGER, UNSIGNED_INT, NULL);
+		return failure(g, code);
+	}
+	if (!(p = g->MapBufferRange(COPY_WRITE_BUFFER, 0, size, MAP_WRITE_BIT | MAP_INVALIDATE_BUFFER_BIT))) {
+		result = failure(g, code);
+		return result == GGL_OK ? GGL_OUT_OF_MEMORY : result;
+	}
+	memset(p, 0, (size_t)size);
+	g->UnmapBuffer(COPY_WRITE_BUFFER);
+	return failure(g, code);
+}
+
 int ggl_buffer_new(struct ggl *g, GLsizeiptr size, GLenum usage, GLuint *buffer, void **map, GLenum *code) {
 	int result;
 	failure(g, code);
 	g->GenBuffers(1, buffer);
 	g->BindBuffer(COPY_WRITE_BUFFER, *buffer);
-	if (map) {
-		GLbitfield bits = MAP_READ_BIT | MAP_WRITE_BIT | MAP_PERSISTENT_BIT | MAP_COHERENT_BIT;
-		g->BufferStorage(COPY_WRITE_BUFFER, size, NULL, bits | CLIENT_STORAGE_BIT);
-		if ((result = failure(g, code)) == GGL_OK) {
-			*map = g->MapBufferRange(COPY_WRITE_BUFFER, 0, size, bits);
-			result = failure(g, code);
-			if (*map)
-				memset(*map, 0, (size_t)size);
-			else if (result == GGL_OK)
-				result = GGL_OUT_OF_MEMORY;
-		}
-	} else {
-		g->BufferData(COPY_WRITE_BUFFER, size, NULL, usage);
-		if ((result = failure(g, code)) == GGL_OK) {
-			// Mapping works in both languages; glClearBufferData is not in OpenGL ES.
-			void *p = g->MapBufferRange(COPY_WRITE_BUFFER, 0, size, MAP_WRITE_BIT | MAP_INVALIDATE_BUFFER_BIT);
-			if (p) {
-				memset(p, 0, (size_t)size);
-				g->UnmapBuffer(COPY_WRITE_BUFFER);
-			}
-			result = failure(g, code);
-			if (!p && result == GGL_OK)
-				result = GGL_OUT_OF_MEMORY;
-		}
-	}
+	result = map ? mapped(g, size, map, code) : cleared(g, size, usage, code);
 	if (result != GGL_OK) {
 		g->DeleteBuffers(1, buffer);
 		*buffer = 0;

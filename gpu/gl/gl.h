@@ -90,6 +90,8 @@ typedef struct ggl_sync *GLsync;
 	X(void, GetQueryObjectui64v, (GLuint query, GLenum name, GLuint64 *value))             \
 	X(GLenum, GetGraphicsResetStatus, (void))                                              \
 	X(void, BufferStorage, (GLenum target, GLsizeiptr size, const void *data, GLbitfield f)) \
+	X(void, ClearBufferData,                                                               \
+	  (GLenum target, GLenum inner, GLenum format, GLenum type, const void *data))         \
 	X(void, TexBufferRange,                                                                \
 	  (GLenum target, GLenum format, GLuint buffer, GLintptr offset, GLsizeiptr size))     \
 	X(void, GetUnsignedBytei_v, (GLenum target, GLuint index, GLubyte *data))
@@ -138,7 +140,7 @@ uint64_t ggl_now(void);
 // version or an extension gives it. Only what is listed is asked for by name: a getter
 // may answer a name that the context does not know with a function that does nothing.
 const char *ggl_load(struct ggl *g);
-enum { GGL_QUERY, GGL_RESET, GGL_STORAGE, GGL_TEXELS, GGL_UUID };
+enum { GGL_CLEAR, GGL_QUERY, GGL_RESET, GGL_STORAGE, GGL_TEXELS, GGL_UUID };
 int ggl_find(struct ggl *g, int function, const char *name);
 
 const char *ggl_string(struct ggl *g, GLenum name);

@@ -33,6 +33,15 @@ void main() {
 	Constants:  []device.Constant{{Name: "WG", Default: 64}, {Name: "ADD", Default: 1}},
 }
 
+// nothing writes one word and reads none.
+var nothing = &device.Shader{
+	Name:       "nothing",
+	GLSL:       "LOCAL_SIZE\nlayout(std430, binding = 0) buffer Dst { uint dst[]; };\nlayout(std140, binding = 0) uniform Params { uint value; } p;\nvoid main() { dst[0] = p.value; }\n",
+	Bindings:   []device.Binding{{Name: "Dst"}},
+	ParamBytes: 4,
+	Constants:  []device.Constant{{Name: "WG", Default: 1}},
+}
+
 // open opens a device of a dialect, or skips where there is none.
 func open(t testing.TB, o Options) device.Device {
 	t.Helper()

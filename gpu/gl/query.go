@@ -124,6 +124,9 @@ func (f *facts) find(g *C.struct_ggl, d dialect, version int, ext map[string]boo
 	case es && ext["GL_EXT_buffer_storage"]:
 		f.mapped = lookup(C.GGL_STORAGE, "glBufferStorageEXT")
 	}
+	if !es {
+		lookup(C.GGL_CLEAR, "glClearBufferData")
+	}
 	name := ""
 	switch {
 	case !es || version >= 32:
@@ -138,10 +141,10 @@ func (f *facts) find(g *C.struct_ggl, d dialect, version int, ext map[string]boo
 		f.limits.OffsetAlign = max(f.limits.OffsetAlign, int64(C.ggl_integer(g, texelsAlign)))
 	}
 	if ext["GL_EXT_memory_object"] && lookup(C.GGL_UUID, "glGetUnsignedBytei_vEXT") {
-		var device, driver, none [16]byte
-		C.ggl_uuid(g, (*C.uchar)(&device[0]), (*C.uchar)(&driver[0]))
-		if device != none {
-			f.uuid = hex.EncodeToString(device[:]) + hex.EncodeToString(driver[:])
+		var card, driver, none [16]byte
+		C.ggl_uuid(g, (*C.uchar)(&card[0]), (*C.uchar)(&driver[0]))
+		if card != none {
+			f.uuid = hex.EncodeToString(card[:]) + hex.EncodeToString(driver[:])
 		}
 	}
 	f.clock(g, es, ext, lookup)
