@@ -28,6 +28,8 @@ type Options struct {
 	Child func(ctx context.Context, args ...string) *exec.Cmd
 	// Note tells people what happens, such as that devices are tested; nil: nobody.
 	Note func(format string, args ...any)
+	// Wrap, when not nil, wraps each device that is opened, to measure it.
+	Wrap func(device.Device) device.Device
 }
 
 // Choice is what somebody wants to compute on.
@@ -174,6 +176,9 @@ func (m *Machine) open(d probe.Device) (ops.Backend, error) {
 	dev, err := m.drivers[at].Open(d.ID)
 	if err != nil {
 		return nil, fmt.Errorf("gpu: %w: open %s: %w", ErrBackend, d.Name, err)
+	}
+	if m.o.Wrap != nil {
+		dev = m.o.Wrap(dev)
 	}
 	return m.drivers[at].Backend(dev, !d.Exact()), nil
 }

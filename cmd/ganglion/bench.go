@@ -30,7 +30,8 @@ type benchResult struct {
 	DecodeBatch float64 `json:"batch_decode_tokens_per_second,omitempty"`
 	Read        float64 `json:"read_gigabytes_per_second"` // what the threads can read from memory together
 
-	Guessing *guessResult `json:"guessing,omitempty"` // nil with --speculate off
+	Guessing *guessResult  `json:"guessing,omitempty"` // nil with --speculate off
+	GPU      *deviceResult `json:"gpu,omitempty"`      // nil on the processor
 }
 
 func newBench(e *env, s *settings) *cobra.Command {
@@ -40,6 +41,7 @@ func newBench(e *env, s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench [flags]",
 		Short: "Measure prefill and decode speed on this machine",
+		Long:  "Measures prefill and decode speed. On a GPU (--backend, --device) it also prints the\ndevice, its driver, limits and abilities, how fast it copies memory and what each\nkernel takes: with --json, all that is needed to compare it with another one.",
 		Args:  noArgs("name the model with --model FILE"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if prompt < 1 || generate < 1 || repeat < 1 || sequences < 1 {
@@ -49,6 +51,7 @@ func newBench(e *env, s *settings) *cobra.Command {
 				return err
 			}
 			start := time.Now()
+			s.alone = true
 			m, err := s.open(cmd.Context(), sequences)
 			if err != nil {
 				return err
@@ -80,6 +83,15 @@ func newBench(e *env, s *settings) *cobra.Command {
 					return err
 				}
 			}
+			if d, ok := m.backend.Device(); ok {
+				if err := closing(); err != nil {
+					return err
+				}
+				closing = func() error { return nil }
+				if r.GPU, err = s.benchDevice(cmd.Context(), d, prompt); err != nil {
+					return err
+				}
+			}
 			if asJSON {
 				return e.json(r)
 			}
@@ -92,6 +104,9 @@ func newBench(e *env, s *settings) *cobra.Command {
 			if g := r.Guessing; g != nil {
 				g.Repetitive.print(e.stdout, "guessed", "a repetitive text, "+string(g.Source))
 				g.Other.print(e.stdout, "", "another text")
+			}
+			if r.GPU != nil {
+				r.GPU.print(e.stdout, prompt)
 			}
 			return nil
 		},

@@ -11,6 +11,7 @@ import (
 
 	"ganglion/appliance"
 	"ganglion/gpu"
+	"ganglion/gpu/device"
 	"ganglion/gpu/engine"
 	"ganglion/gpu/ops"
 	"ganglion/gpu/probe"
@@ -21,8 +22,11 @@ import (
 func (s *settings) gpuDir() string { return filepath.Join(s.paths.Cache, "gpu") }
 
 // machine is the devices that the settings let a verb use. The caller closes it.
-func (s *settings) machine() *gpu.Machine {
-	o := gpu.Options{CacheDir: s.gpuDir(), Version: version, Note: s.e.note}
+func (s *settings) machine() *gpu.Machine { return s.machineWith(nil) }
+
+// machineWith wraps each device that is opened.
+func (s *settings) machineWith(wrap func(device.Device) device.Device) *gpu.Machine {
+	o := gpu.Options{CacheDir: s.gpuDir(), Version: version, Note: s.e.note, Wrap: wrap}
 	if s.e.executable != "" {
 		o.Child = func(ctx context.Context, args ...string) *exec.Cmd {
 			cmd := exec.CommandContext(ctx, s.e.executable, append([]string{"internal", "probe", "--cache", s.gpuDir(), "--"}, args...)...)

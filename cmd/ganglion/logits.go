@@ -25,6 +25,7 @@ func newLogits(e *env, s *settings) *cobra.Command {
 			if tokens == "" || out == "" {
 				return fail(exitUsage, "for example --tokens 2,818,5279 --out logits.f32", "--tokens and --out are needed")
 			}
+			s.alone = true
 			m, err := s.open(cmd.Context(), 1)
 			if err != nil {
 				return err

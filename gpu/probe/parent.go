@@ -18,11 +18,14 @@ import (
 
 // How long a child may take.
 const (
-	// DefaultSilence is for one step: opening a library, compiling and running the kernels
-	// of one question.
-	DefaultSilence = 10 * time.Second
+	// DefaultListing is for the list of a driver's devices.
+	DefaultListing = 10 * time.Second
+	// DefaultSilence is for compiling and running the kernels of one question. A renderer
+	// on a busy processor takes seconds, and a device that is quarantined for that would
+	// be lost for no fault of its own.
+	DefaultSilence = 30 * time.Second
 	// DefaultWhole is for all of them on the slowest devices.
-	DefaultWhole = 3 * time.Minute
+	DefaultWhole = 15 * time.Minute
 )
 
 // Prober runs probes in child processes. It is safe for concurrent use.
@@ -30,7 +33,7 @@ type Prober struct {
 	// Command makes the child's command line: a process that calls Child with these
 	// arguments and writes to its standard output.
 	Command func(ctx context.Context, args ...string) *exec.Cmd
-	Silence time.Duration // without a message; 0 is DefaultSilence
+	Silence time.Duration // without a message; 0 is DefaultListing or DefaultSilence
 	Whole   time.Duration // 0 is DefaultWhole
 }
 
@@ -131,7 +134,11 @@ func (p *Prober) run(ctx context.Context, take func(message) error, args ...stri
 		defer close(lines)
 		unread = scan(out, lines, stop)
 	})
-	end, fault := p.listen(ctx, lines, take)
+	silence := DefaultSilence
+	if args[0] == taskList {
+		silence = DefaultListing
+	}
+	end, fault := listen(ctx, lines, orDefault(p.Silence, silence), take)
 	if end == nil && fault == nil && unread != nil {
 		fault = fmt.Errorf("the probe wrote something else than messages: %w", unread)
 	}
@@ -162,8 +169,7 @@ func (p *Prober) run(ctx context.Context, take func(message) error, args ...stri
 }
 
 // listen takes messages until the last one, which it returns; nil when there was none.
-func (p *Prober) listen(ctx context.Context, lines <-chan []byte, take func(message) error) (*message, error) {
-	silence := orDefault(p.Silence, DefaultSilence)
+func listen(ctx context.Context, lines <-chan []byte, silence time.Duration, take func(message) error) (*message, error) {
 	timer := time.NewTimer(silence)
 	defer timer.Stop()
 	for {

@@ -1,0 +1,159 @@
+package probe
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"ganglion/gpu/device"
+)
+
+// KernelTime is what a kernel took over some submissions.
+type KernelTime struct {
+	Kernel string  `json:"kernel"`
+	Calls  int     `json:"calls"`
+	MS     float64 `json:"ms"`
+}
+
+// Meter is a device that adds up what each kernel takes, where the device has a clock.
+// It costs a time stamp for each dispatch. Kernels may be called from any goroutine.
+type Meter struct {
+	device.Device
+
+	mu      sync.Mutex
+	kernels map[string]*KernelTime
+}
+
+// NewMeter measures a device, which it owns.
+func NewMeter(d device.Device) *Meter { return &Meter{Device: d, kernels: map[string]*KernelTime{}} }
+
+// Kernels are the times since the last call, the longest first.
+func (m *Meter) Kernels() []KernelTime {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := []KernelTime{}
+	for _, k := range m.kernels {
+		out = append(out, *k)
+	}
+	m.kernels = map[string]*KernelTime{}
+	slices.SortFunc(out, func(a, b KernelTime) int { return cmp.Or(cmp.Compare(b.MS, a.MS), cmp.Compare(a.Kernel, b.Kernel)) })
+	return out
+}
+
+// metered is a program that knows the kernel of each command.
+type metered struct {
+	device.Program
+	kernels []string
+}
+
+// NewProgram records a timed program.
+func (m *Meter) NewProgram(commands []device.Command, o device.ProgramOptions) (device.Program, error) {
+	o.Timed = m.Caps().Timer
+	p, err := m.Device.NewProgram(commands, o)
+	if err != nil {
+		return nil, err
+	}
+	named := &metered{Program: p}
+	for _, c := range commands {
+		named.kernels = append(named.kernels, c.Kernel.Shader().Name)
+	}
+	return named, nil
+}
+
+// Submit starts a program that NewProgram made.
+func (m *Meter) Submit(p device.Program) (device.Fence, error) {
+	named, ok := p.(*metered)
+	if !ok {
+		return nil, fmt.Errorf("probe: meter: a program of another device: %w", device.ErrUnsupported)
+	}
+	f, err := m.Device.Submit(named.Program)
+	if err != nil {
+		return nil, err
+	}
+	return &meteredFence{Fence: f, m: m, p: named}, nil
+}
+
+type meteredFence struct {
+	device.Fence
+	m     *Meter
+	p     *metered
+	taken bool
+}
+
+// Wait adds the times up when the submission has ended.
+func (f *meteredFence) Wait(timeout time.Duration) error {
+	if err := f.Fence.Wait(timeout); err != nil || f.taken {
+		return err
+	}
+	f.taken = true
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	for i, t := range f.Times() {
+		if i >= len(f.p.kernels) {
+			break
+		}
+		k := f.m.kernels[f.p.kernels[i]]
+		if k == nil {
+			k = &KernelTime{Kernel: f.p.kernels[i]}
+			f.m.kernels[k.Kernel] = k
+		}
+		k.Calls++
+		k.MS += t.Seconds() * 1000
+	}
+	return nil
+}
+
+// copyBytes is what CopyRate copies at once: more than any cache of an edge device holds.
+const copyBytes = 64 << 20
+
+// CopyRate is how many gigabytes a second a device reads and writes, both counted, when
+// it copies with the shader "copy" of gpu/kernels: the best of five submissions.
+func CopyRate(d device.Device, shader *device.Shader) (rate float64, err error) {
+	if shader == nil || shader.ParamBytes != 12 || len(shader.Bindings) != 2 {
+		return 0, fmt.Errorf("probe: copy rate: the kernel has another form: %w", device.ErrUnsupported)
+	}
+	size := min(copyBytes, d.Limits().BindingBytes, d.Limits().BufferBytes) &^ 255
+	var open []interface{ Close() error }
+	defer func() {
+		for i := len(open) - 1; i >= 0; i-- {
+			err = errors.Join(err, open[i].Close())
+		}
+	}()
+	var bindings []device.Range
+	for range 2 {
+		b, err := d.NewBuffer(size, device.Scratch)
+		if err != nil {
+			return 0, err
+		}
+		open = append(open, b)
+		bindings = append(bindings, device.Range{Buffer: b})
+	}
+	k, err := d.NewKernel(shader, nil)
+	if err != nil {
+		return 0, err
+	}
+	open = append(open, k)
+	params := binary.LittleEndian.AppendUint32(nil, uint32(size/4))
+	params = append(params, make([]byte, 8)...)
+	p, err := d.NewProgram([]device.Command{{Kernel: k, Bindings: bindings, Params: params, Groups: [3]uint32{4096, 1, 1}}}, device.ProgramOptions{})
+	if err != nil {
+		return 0, err
+	}
+	open = append(open, p)
+	for range 5 {
+		from := time.Now()
+		f, err := d.Submit(p)
+		if err != nil {
+			return 0, err
+		}
+		if err := f.Wait(10 * time.Second); err != nil {
+			return 0, err
+		}
+		rate = max(rate, 2*float64(size)/time.Since(from).Seconds()/1e9)
+	}
+	return rate, nil
+}
