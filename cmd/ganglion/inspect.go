@@ -16,7 +16,7 @@ func newInspect(e *env) *cobra.Command {
 	var asJSON, tensors bool
 	c := &cobra.Command{
 		Use:   "inspect [flags] FILE",
-		Short: "Print the metadata and tensors of a model file",
+		Short: "Print the metadata and tensors of a model file, and what a GPU makes of them",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fail(exitUsage, "`ganglion list` shows the models found on this machine", "inspect takes one FILE, got %d", len(args))
@@ -57,7 +57,11 @@ func inspectText(w io.Writer, f *gguf.File, tensors bool) error {
 			fmt.Fprintf(t, "%s\t%s\t%v\t%s\n", line(x.Name), x.Type, x.Dims, bytesText(x.Bytes))
 		}
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	return printPlacements(w, placements(f))
 }
 
 func inspectJSON(w io.Writer, f *gguf.File) error {
@@ -75,7 +79,8 @@ func inspectJSON(w io.Writer, f *gguf.File) error {
 		Parts        []string       `json:"parts"`
 		Metadata     map[string]any `json:"metadata"`
 		Tensors      []tensorJSON   `json:"tensors"`
-	}{f.Path(), f.Version(), f.Architecture(), f.Size(), f.Parts(), map[string]any{}, []tensorJSON{}}
+		Matrices     []placement    `json:"matrices"`
+	}{f.Path(), f.Version(), f.Architecture(), f.Size(), f.Parts(), map[string]any{}, []tensorJSON{}, placements(f)}
 	for _, key := range f.Keys() {
 		out.Metadata[key] = metadataJSON(f, key)
 	}
