@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func (d double) Caps() device.Caps     { return device.Caps{Precise: true} }
 
 // doubles are drivers of all kinds.
 func doubles() []Driver {
-	const kinds = "good inexact wrong lost crash exit hang garbage flood software"
+	const kinds = "good inexact wrong lost crash exit hang slow garbage flood software"
 	list := func() (infos []device.Info, err error) {
 		for _, k := range strings.Fields(kinds) {
 			infos = append(infos, device.Info{API: "test", Name: "Double of " + k, ID: k, Driver: "1.0", Software: k == "software"})
@@ -58,6 +59,9 @@ func doubles() []Driver {
 				os.Exit(0)
 			case "hang":
 				time.Sleep(time.Minute)
+			case "slow": // at work: a compiler, say
+				for from := time.Now(); time.Since(from) < 4*time.Second; {
+				}
 			case "garbage":
 				fmt.Println("Warning: this driver is chatty")
 			case "flood":
@@ -109,6 +113,7 @@ func TestDriversAreJudged(t *testing.T) {
 		{"crash", "quarantined", "a fault in the driver", ""},
 		{"exit", "quarantined", "ended without a word", ""},
 		{"hang", "quarantined", "hangs: nothing for 3s", ""},
+		{"slow", map[bool]string{true: "available", false: "quarantined"}[runtime.GOOS == "linux"], map[bool]string{true: "", false: "hangs"}[runtime.GOOS == "linux"], ""},
 		{"garbage", "quarantined", "something else than messages", ""},
 		{"flood", "quarantined", "something else than messages", ""},
 		{"software", "untested", "", ""},

@@ -33,9 +33,15 @@ type Prober struct {
 	// Command makes the child's command line: a process that calls Child with these
 	// arguments and writes to its standard output.
 	Command func(ctx context.Context, args ...string) *exec.Cmd
-	Silence time.Duration // without a message; 0 is DefaultListing or DefaultSilence
+	// Silence is how long a child may say and do nothing; 0 is DefaultListing or
+	// DefaultSilence. Where the system tells how much of a processor the child gets, one
+	// that computes is given maxSilences times as long: compilers do, and renderers.
+	Silence time.Duration
 	Whole   time.Duration // 0 is DefaultWhole
 }
+
+// maxSilences is how many times as long a child may compute without a word.
+const maxSilences = 10
 
 // errAbsent says that the machine does not have the driver, which is no fault.
 var errAbsent = errors.New("probe: not on this machine")
@@ -138,7 +144,7 @@ func (p *Prober) run(ctx context.Context, take func(message) error, args ...stri
 	if args[0] == taskList {
 		silence = DefaultListing
 	}
-	end, fault := listen(ctx, lines, orDefault(p.Silence, silence), take)
+	end, fault := listen(ctx, lines, orDefault(p.Silence, silence), cmd.Process.Pid, take)
 	if end == nil && fault == nil && unread != nil {
 		fault = fmt.Errorf("the probe wrote something else than messages: %w", unread)
 	}
@@ -169,9 +175,10 @@ func (p *Prober) run(ctx context.Context, take func(message) error, args ...stri
 }
 
 // listen takes messages until the last one, which it returns; nil when there was none.
-func listen(ctx context.Context, lines <-chan []byte, silence time.Duration, take func(message) error) (*message, error) {
+func listen(ctx context.Context, lines <-chan []byte, silence time.Duration, pid int, take func(message) error) (*message, error) {
 	timer := time.NewTimer(silence)
 	defer timer.Stop()
+	silences, spent := 0, processorTime(pid)
 	for {
 		select {
 		case line, ok := <-lines:
@@ -189,8 +196,15 @@ func listen(ctx context.Context, lines <-chan []byte, silence time.Duration, tak
 				return nil, fmt.Errorf("the probe wrote %w", err)
 			}
 			timer.Reset(silence)
+			silences, spent = 0, processorTime(pid)
 		case <-timer.C:
-			return nil, fmt.Errorf("the driver hangs: nothing for %v", silence)
+			silences++
+			now := processorTime(pid)
+			if now-spent < silence/20 || silences == maxSilences {
+				return nil, fmt.Errorf("the driver hangs: nothing for %v", time.Duration(silences)*silence)
+			}
+			spent = now
+			timer.Reset(silence)
 		case <-ctx.Done():
 			return nil, fmt.Errorf("the probe was ended: %w", context.Cause(ctx))
 		}
