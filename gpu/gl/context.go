@@ -21,8 +21,9 @@ var (
 	_ device.Fence   = (*fence)(nil)
 )
 
-// patience is how long Close waits for what runs; a submission is bounded to a fraction
-// of it by whoever makes programs.
+// patience is how long Close waits for what runs, and Submit for a thread that has more
+// to do already than it can queue; a submission is bounded to a fraction of it by whoever
+// makes programs.
 const patience = 10 * time.Second
 
 // context is an open device.

@@ -59,8 +59,18 @@ func (c *context) Submit(dp device.Program) (device.Fence, error) {
 	}
 	f := &fence{p: p, answer: make(chan error, 1)}
 	p.flying = f
-	c.jobs <- f
-	return f, nil
+	select {
+	case c.jobs <- f:
+		return f, nil
+	default:
+	}
+	select {
+	case c.jobs <- f:
+		return f, nil
+	case <-time.After(patience): // the thread has hung over what was sent before
+		p.flying = nil
+		return nil, c.late("submit")
+	}
 }
 
 // waiting is the job that answers a fence.
@@ -136,7 +146,7 @@ func (f *fence) Wait(timeout time.Duration) error {
 			case c.jobs <- waiting{f, until}:
 				f.asked = true
 			case <-timer.C:
-				return c.late()
+				return c.late("wait")
 			}
 		}
 		select {
@@ -146,12 +156,12 @@ func (f *fence) Wait(timeout time.Duration) error {
 				if time.Until(until) > 0 {
 					continue // the answer to an earlier Wait
 				}
-				return c.late()
+				return c.late("wait")
 			}
 			f.finish(err)
 			return err
 		case <-timer.C:
-			return c.late()
+			return c.late("wait")
 		}
 	}
 }
@@ -165,8 +175,8 @@ func (f *fence) finish(err error) {
 }
 
 // late marks the device as one that does not answer.
-func (c *context) late() error {
-	err := fmt.Errorf("gl: wait: %w", device.ErrTimeout)
+func (c *context) late(place string) error {
+	err := fmt.Errorf("gl: %s: %w", place, device.ErrTimeout)
 	c.fate.CompareAndSwap(nil, &err)
 	return err
 }

@@ -237,3 +237,34 @@ func TestSteadyState(t *testing.T) {
 		t.Logf("%v allocations for a submission", n)
 	}
 }
+
+// What C says becomes the errors that callers ask for.
+func TestFailure(t *testing.T) {
+	wants(t, failure("wait", 0, 0), nil, "")
+	wants(t, failure("wait", 1, 0), device.ErrTimeout, "gl: wait")
+	wants(t, failure("submit", 2, 0x0505), device.ErrOutOfMemory, "gl: submit")
+	wants(t, failure("wait", 3, 0x0507), device.ErrLost, "gl: wait")
+	wants(t, failure("submit", 4, 0x0502), errAny, "error 0x502")
+}
+
+// A lost device says so everywhere, at once, and still closes.
+func TestLost(t *testing.T) {
+	d := open(t, Options{})
+	b, k, p := tiny(d)
+	lost := failure("wait", 3, 0x0507)
+	d.(*context).fate.Store(&lost)
+	_, newBuffer := d.NewBuffer(64, device.Scratch)
+	_, newKernel := d.NewKernel(scale, nil)
+	_, newProgram := d.NewProgram(nil, device.ProgramOptions{})
+	_, submit := d.Submit(p)
+	for _, err := range []error{d.Health(), newBuffer, newKernel, newProgram, submit, b.Write(0, []byte{1}), b.Read(0, []byte{1})} {
+		wants(t, err, device.ErrLost, "gl: ")
+	}
+	for _, c := range []interface{ Close() error }{p, k, b, d} {
+		wants(t, c.Close(), nil, "")
+	}
+	// Another device of the same hardware is not touched.
+	other := open(t, Options{})
+	_, _, p = tiny(other)
+	wants(t, must(other.Submit(p)).Wait(time.Minute), nil, "")
+}
