@@ -70,11 +70,12 @@ void selectHeads(uint unit) {
 	headCount = min(p.share - at, HEADS);
 }
 
-// Goes to the rows from a row on that are of one sequence, at most to end.
+// Goes to the rows from a row on that are neighbours in one sequence, at most to end:
+// output rows may stand apart.
 void selectRows(uint from, uint end) {
 	row = from;
 	rowEnd = from + 1u;
-	while (rowEnd < end && batch[p.seq + rowEnd] == batch[p.seq + row]) rowEnd++;
+	while (rowEnd < end && batch[p.seq + rowEnd] == batch[p.seq + row] && batch[p.pos + rowEnd] == batch[p.pos + row] + rowEnd - row) rowEnd++;
 	int begin = int(batch[p.pos + row]);
 	ivec4 at = begin + ivec4(0, int(1u / HEADS), int(2u / HEADS), int(3u / HEADS));
 	bvec4 on = bvec4(there(0u), there(1u), there(2u), there(3u));
