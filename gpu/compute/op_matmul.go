@@ -116,7 +116,7 @@ func (p *product) constants(info device.Info, tiles int) (wg, tilesEach, xRows u
 	}
 	least := 512 // workgroups that a GPU is to have
 	if info.Software {
-		least = 8
+		least = 4
 	}
 	for tilesEach < sharedTiles && tiles*groups/int(2*tilesEach) >= least {
 		tilesEach *= 2

@@ -9,11 +9,13 @@ import (
 )
 
 // How matrices lie on the device. A tile is 32 weight rows, one per invocation of a
-// kernel. It consists of planes; a plane is texels of 16 bytes, those of the 32 rows
-// beside each other, so that texel k of row r is texel 32·k + r of the plane and
-// neighbouring invocations read neighbouring texels. Columns come in pairs of blocks of
-// 32, which is what a kernel takes in one step; what a matrix lacks of the last pair is
-// zero. Four pairs, 256 columns, are a super-block.
+// kernel, in four strips of 8 rows, one behind the other. A strip consists of planes; a
+// plane is texels of 16 bytes, those of the 8 rows beside each other, so that texel k of
+// row r is texel 8·k + r of the plane: neighbouring invocations read 128 bytes that stand
+// together, a line of most caches, and each strip is read from its begin to its end. (With
+// the texels of all 32 rows beside each other a software renderer, which runs 8 rows after
+// another, waited for memory half of the time.) Columns come in pairs of blocks of 32; what
+// a matrix lacks of the last pair is zero. Four pairs, 256 columns, are a super-block.
 //
 // Codes of 4 bits and less stand so that a kernel gets four columns (a quad) as the
 // bytes of one word by a shift and a mask:
@@ -27,6 +29,7 @@ import (
 
 const (
 	texel       = 16
+	stripRows   = 8
 	pairCols    = 2 * ops.WholeBlock
 	superPairs  = 4
 	superBlocks = 8
@@ -60,12 +63,12 @@ type packed struct {
 // Name is a part of the names of the kernels that read it.
 func (p *packed) Name() string { return p.name }
 
-// offsets gives where each plane of a tile begins and where the tile ends, in texels.
+// offsets gives where each plane of a strip begins and where the strip ends, in texels.
 func (p *packed) offsets(cols int) []int {
 	pairs := (cols + pairCols - 1) / pairCols
 	at := []int{0}
 	for _, n := range p.planes {
-		at = append(at, at[len(at)-1]+tileRows*n(pairs))
+		at = append(at, at[len(at)-1]+stripRows*n(pairs))
 	}
 	return at
 }
@@ -73,19 +76,20 @@ func (p *packed) offsets(cols int) []int {
 // TileBytes is the size of a tile.
 func (p *packed) TileBytes(cols int) int64 {
 	at := p.offsets(cols)
-	return texel * int64(at[len(at)-1])
+	return texel * tileRows / stripRows * int64(at[len(at)-1])
 }
 
 // tile is a tile that is being packed.
 type tile struct {
 	dst    []byte
-	planes []int // where they begin, in texels
+	planes []int // where they begin in a strip and where that ends, in texels
 	row    int
 }
 
 // word is word w of the row in a plane.
 func (t *tile) word(plane, w int) []byte {
-	at := texel*(t.planes[plane]+tileRows*(w/4)+t.row) + 4*(w%4)
+	strip := t.row / stripRows * t.planes[len(t.planes)-1]
+	at := texel*(strip+t.planes[plane]+stripRows*(w/4)+t.row%stripRows) + 4*(w%4)
 	return t.dst[at : at+4 : at+4]
 }
 

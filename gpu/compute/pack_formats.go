@@ -172,7 +172,8 @@ func (f *floats) Pack(dst []byte, w *ops.Weight, row, n int) error {
 			src = appendFloats(nil, wide)
 		}
 		for k := 0; len(src) > 0; k++ {
-			src = src[copy(dst[texel*(tileRows*k+r):][:texel], src):]
+			at := r/stripRows*stripRows*f.texels(w.Cols) + stripRows*k + r%stripRows
+			src = src[copy(dst[texel*at:][:texel], src):]
 		}
 	}
 	return nil

@@ -18,7 +18,8 @@ type unpacker struct {
 }
 
 func (u *unpacker) word(plane, w int) uint32 {
-	return binary.LittleEndian.Uint32(u.tile[texel*(u.planes[plane]+tileRows*(w/4)+u.row)+4*(w%4):])
+	at := u.row/8*u.planes[len(u.planes)-1] + u.planes[plane] + 8*(w/4) + u.row%8
+	return binary.LittleEndian.Uint32(u.tile[16*at+4*(w%4):])
 }
 
 func (u *unpacker) half(plane, i int) float32 {
@@ -184,7 +185,7 @@ func compare(f format, dst []byte, w *ops.Weight, first, rows int) string {
 		src := w.Data[(first+r)*size : (first+r+1)*size]
 		if fl, ok := f.(*floats); ok {
 			for i, b := range src {
-				if dst[texel*(tileRows*(i/texel)+r)+i%texel] != b {
+				if dst[16*(r/8*8*fl.texels(w.Cols)+8*(i/16)+r%8)+i%16] != b {
 					return "a byte of " + fl.name
 				}
 			}

@@ -40,7 +40,7 @@ void main() {
 	uint of = uint(max(index, 0));
 	uint tile = of / 32u - p.tile0; // what lies before the window wraps round
 	if (tile >= p.tiles) return;
-	PRECISE vec4 v = columns(tile * p.tileTexels + of % 32u, quad);
+	PRECISE vec4 v = columns(tile * p.tileTexels + inTile(of % 32u), quad);
 	PRECISE vec4 y = p.scale == 1.0 ? v : v * p.scale;
 	for (uint i = 0u; i < n; i++) act[at + i] = floatBitsToUint(y[i]);
 }

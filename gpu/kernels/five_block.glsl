@@ -2,7 +2,7 @@
 struct Block { uvec4 q; uint high; };
 
 Block blockOf(uint tile, uint b) {
-	return Block(FETCH(weights, tile + 32u * b), word(FETCH(weights, tile + p.plane1 + 32u * (b >> 2)), b & 3u));
+	return Block(FETCH(weights, tile + STRIP * b), word(FETCH(weights, tile + p.plane1 + STRIP * (b >> 2)), b & 3u));
 }
 
 // The numbers of a quad as bytes.

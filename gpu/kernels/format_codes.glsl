@@ -6,7 +6,7 @@ struct Super { uint none; };
 Super superOf(uint tile, uint s) { return Super(0u); }
 
 void scalesOf(Super s, uint b, uint tile, out vec2 d, out vec2 m) {
-	vec4 v = uintBitsToFloat(FETCH(weights, tile + p.plane1 + 32u * (b >> 1)));
+	vec4 v = uintBitsToFloat(FETCH(weights, tile + p.plane1 + STRIP * (b >> 1)));
 	d = (b & 1u) == 0u ? v.xy : v.zw;
 	m = vec2(0.0);
 }

@@ -4,7 +4,7 @@
 struct Super { float d; uint high; uint low; };
 
 Super superOf(uint tile, uint s) {
-	uvec4 v = FETCH(weights, tile + p.plane1 + 32u * (s >> 1));
+	uvec4 v = FETCH(weights, tile + p.plane1 + STRIP * (s >> 1));
 	uvec2 w = (s & 1u) == 0u ? v.xy : v.zw;
 	return Super(HALF_LOW(w.x), w.x >> 16, w.y);
 }

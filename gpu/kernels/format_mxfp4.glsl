@@ -12,7 +12,7 @@
 struct Super { uvec2 e; };
 
 Super superOf(uint tile, uint s) {
-	uvec4 v = FETCH(weights, tile + p.plane1 + 32u * (s >> 1));
+	uvec4 v = FETCH(weights, tile + p.plane1 + STRIP * (s >> 1));
 	return Super((s & 1u) == 0u ? v.xy : v.zw);
 }
 

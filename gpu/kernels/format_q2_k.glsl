@@ -6,12 +6,12 @@ struct Super { float d; float m; uvec4 bits; };
 struct Block { uvec2 q; };
 
 Super superOf(uint tile, uint s) {
-	uint w = word(FETCH(weights, tile + p.plane2 + 32u * (s >> 2)), s & 3u);
-	return Super(HALF_LOW(w), HALF_HIGH(w), FETCH(weights, tile + p.plane1 + 32u * s));
+	uint w = word(FETCH(weights, tile + p.plane2 + STRIP * (s >> 2)), s & 3u);
+	return Super(HALF_LOW(w), HALF_HIGH(w), FETCH(weights, tile + p.plane1 + STRIP * s));
 }
 
 Block blockOf(uint tile, uint b) {
-	uvec4 q = FETCH(weights, tile + 32u * (b >> 1));
+	uvec4 q = FETCH(weights, tile + STRIP * (b >> 1));
 	return Block((b & 1u) == 0u ? q.xy : q.zw);
 }
 

@@ -5,13 +5,13 @@ struct Super { float d; uvec3 bits; };
 struct Block { uvec2 q; uint high; };
 
 Super superOf(uint tile, uint s) {
-	uvec4 v = FETCH(weights, tile + p.plane2 + 32u * s);
+	uvec4 v = FETCH(weights, tile + p.plane2 + STRIP * s);
 	return Super(HALF_LOW(v.w), v.xyz);
 }
 
 Block blockOf(uint tile, uint b) {
-	uvec4 q = FETCH(weights, tile + 32u * (b >> 1));
-	return Block((b & 1u) == 0u ? q.xy : q.zw, word(FETCH(weights, tile + p.plane1 + 32u * (b >> 2)), b & 3u));
+	uvec4 q = FETCH(weights, tile + STRIP * (b >> 1));
+	return Block((b & 1u) == 0u ? q.xy : q.zw, word(FETCH(weights, tile + p.plane1 + STRIP * (b >> 2)), b & 3u));
 }
 
 vec4 codes(Block k, uint quad) {

@@ -5,13 +5,13 @@ struct Super { float d; uvec4 groups; };
 struct Block { uvec4 q; uvec2 high; };
 
 Super superOf(uint tile, uint s) {
-	uint w = word(FETCH(weights, tile + p.plane3 + 32u * (s >> 3)), (s >> 1) & 3u);
-	return Super(HALF_LOW((s & 1u) == 0u ? w : w >> 16), FETCH(weights, tile + p.plane2 + 32u * s));
+	uint w = word(FETCH(weights, tile + p.plane3 + STRIP * (s >> 3)), (s >> 1) & 3u);
+	return Super(HALF_LOW((s & 1u) == 0u ? w : w >> 16), FETCH(weights, tile + p.plane2 + STRIP * s));
 }
 
 Block blockOf(uint tile, uint b) {
-	uvec4 h = FETCH(weights, tile + p.plane1 + 32u * (b >> 1));
-	return Block(FETCH(weights, tile + 32u * b), (b & 1u) == 0u ? h.xy : h.zw);
+	uvec4 h = FETCH(weights, tile + p.plane1 + STRIP * (b >> 1));
+	return Block(FETCH(weights, tile + STRIP * b), (b & 1u) == 0u ? h.xy : h.zw);
 }
 
 vec4 codes(Block k, uint quad) {

@@ -6,7 +6,7 @@ struct Super { uint none; };
 Super superOf(uint tile, uint s) { return Super(0u); }
 
 void scalesOf(Super s, uint b, uint tile, out vec2 d, out vec2 m) {
-	uint w = word(FETCH(weights, tile + WORDS + 32u * (b >> 2)), b & 3u);
+	uint w = word(FETCH(weights, tile + WORDS + STRIP * (b >> 2)), b & 3u);
 	d = vec2(HALF_LOW(w));
 	m = vec2(HALF_HIGH(w));
 }

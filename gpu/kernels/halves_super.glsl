@@ -1,7 +1,7 @@
 // Scales that are a half for each block, in the plane that begins at HALVES.
 struct Super { uvec4 d; };
 
-Super superOf(uint tile, uint s) { return Super(FETCH(weights, tile + HALVES + 32u * s)); }
+Super superOf(uint tile, uint s) { return Super(FETCH(weights, tile + HALVES + STRIP * s)); }
 
 void scalesOf(Super s, uint b, uint tile, out vec2 d, out vec2 m) {
 	uint w = word(s.d, (b >> 1) & 3u);

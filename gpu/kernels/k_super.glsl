@@ -4,7 +4,7 @@
 struct Super { float d; float m; uvec3 bits; };
 
 Super superOf(uint tile, uint s) {
-	uvec4 v = FETCH(weights, tile + SCALES + 32u * s);
+	uvec4 v = FETCH(weights, tile + SCALES + STRIP * s);
 	return Super(HALF_LOW(v.x), HALF_HIGH(v.x), v.yzw);
 }
 

@@ -148,7 +148,7 @@ float join(float x, uint id) {
 	return y;
 }
 
-#define PLACE(t, i) tileAt[t] = min(first + uint(t), p.tiles - 1u) * p.tileTexels + lane;
+#define PLACE(t, i) tileAt[t] = min(first + uint(t), p.tiles - 1u) * p.tileTexels + inTile(lane);
 #define PLACE_ROW(m, i) xAt[m] = p.x + min(xRow + uint(m), lastRow) * p.xStride;
 // A loop only for the size of the code.
 #define FINISH(t, i) { \

@@ -17,15 +17,15 @@ uint xAt[4];
 void widen(int t, uint step) {
 	uint at = tileAt[t];
 #ifdef F32
-	at += 128u * step;
+	at += 4u * STRIP * step;
 	w[0] = uintBitsToFloat(FETCH(weights, at));
-	w[1] = uintBitsToFloat(FETCH(weights, at + 32u));
-	w[2] = uintBitsToFloat(FETCH(weights, at + 64u));
-	w[3] = uintBitsToFloat(FETCH(weights, at + 96u));
+	w[1] = uintBitsToFloat(FETCH(weights, at + STRIP));
+	w[2] = uintBitsToFloat(FETCH(weights, at + 2u * STRIP));
+	w[3] = uintBitsToFloat(FETCH(weights, at + 3u * STRIP));
 #else
-	at += 64u * step;
+	at += 2u * STRIP * step;
 	uvec4 a = FETCH(weights, at);
-	uvec4 b = FETCH(weights, at + 32u);
+	uvec4 b = FETCH(weights, at + STRIP);
 	w[0] = widened(a.xy);
 	w[1] = widened(a.zw);
 	w[2] = widened(b.xy);
@@ -45,7 +45,7 @@ void multiply(int i, uint at) {
 
 #define BEGIN(t, m) lanes[16 * t + 4 * m] = vec4(0.0); lanes[16 * t + 4 * m + 1] = vec4(0.0); \
 	lanes[16 * t + 4 * m + 2] = vec4(0.0); lanes[16 * t + 4 * m + 3] = vec4(0.0);
-#define BEGIN_TILE(t, i) ROWS(BEGIN, t) tileAt[t] = min(first + uint(t), p.tiles - 1u) * p.tileTexels + lane;
+#define BEGIN_TILE(t, i) ROWS(BEGIN, t) tileAt[t] = min(first + uint(t), p.tiles - 1u) * p.tileTexels + inTile(lane);
 #define PLACE_ROW(t, m) xAt[m] = p.x + min(xRow + uint(m), lastRow) * p.xStride;
 
 float folded(int i) {

@@ -11,3 +11,8 @@
 
 // Component i of a texel. With a constant i it costs nothing.
 uint word(uvec4 v, uint i) { return i < 2u ? (i == 0u ? v.x : v.y) : (i == 2u ? v.z : v.w); }
+
+// A row's texels in a tile of a packed matrix (gpu/compute/pack.go): it begins at
+// inTile(row) and goes on in steps of STRIP.
+#define STRIP 8u
+#define inTile(row) ((row) / STRIP * (p.tileTexels / 4u) + (row) % STRIP)
