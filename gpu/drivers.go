@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"sync"
+	"time"
 
 	"ganglion/gpu/compute"
 	"ganglion/gpu/device"
@@ -30,8 +31,16 @@ func Drivers(cacheDir, kernelSet string) []probe.Driver {
 	}
 }
 
+// softwareDeadline is for renderers, which compile a kernel when it is first submitted: on
+// a busy processor that takes many seconds, and is no reason to give the device up.
+const softwareDeadline = 2 * time.Minute
+
 func computeOn(d device.Device, inexact bool) ops.Backend {
-	return compute.New(d, compute.Options{Inexact: inexact})
+	o := compute.Options{Inexact: inexact}
+	if d.Info().Software {
+		o.Deadline = softwareDeadline
+	}
+	return compute.New(d, o)
 }
 
 // KernelHash names the kernels of this binary: what is known of a device holds for them

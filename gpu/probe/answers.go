@@ -71,10 +71,11 @@ func (q *question) options(mode ops.Numerics) ops.Options {
 		}
 		longest = max(longest, n)
 	}
-	return ops.Options{Slots: len(q.batches[0]), Context: longest, MaxRows: maxRows, Numerics: mode, KV: q.kv, Threads: 1}
+	return ops.Options{Slots: len(q.batches[0]), Context: longest, MaxRows: maxRows, Numerics: mode, KV: q.kv, Threads: 1, Spare: 1}
 }
 
-// run gives the heads of all rows, batch by batch; the rows of logits are copies.
+// run gives the heads of all rows, batch by batch; the rows of logits are copies. The
+// last batch sees the first page of each sequence that it goes on with in a copy.
 func (q *question) run(b ops.Backend, mode ops.Numerics) (heads []ops.Head, err error) {
 	o := q.options(mode)
 	rt, err := b.Load(context.Background(), q.plan, o, nil)
@@ -90,8 +91,14 @@ func (q *question) run(b ops.Backend, mode ops.Numerics) (heads []ops.Head, err 
 	}()
 	paging := ops.NewPaging(q.plan, o)
 	done := make([]int, o.Slots)
+	var unreal error // the first head that is not finite: the rest is run all the same
 	for i, rows := range q.batches {
 		batch := q.batch(rows, done, paging)
+		if i == len(q.batches)-1 {
+			if err := copyFirstPages(rt, batch, paging); err != nil {
+				return nil, err
+			}
+		}
 		shape := ops.Shape{Rows: bucket(len(batch.Tokens)), Outs: bucket(len(batch.Outs))}
 		p := programs[shape]
 		if p == nil {
@@ -105,24 +112,40 @@ func (q *question) run(b ops.Backend, mode ops.Numerics) (heads []ops.Head, err 
 			return nil, fmt.Errorf("batch %d: %w", i, err)
 		}
 		for _, h := range r.Heads {
-			if h.Err != nil {
-				return nil, fmt.Errorf("batch %d: %w", i, h.Err)
+			if h.Err != nil && unreal == nil {
+				unreal = fmt.Errorf("batch %d: %w", i, h.Err)
 			}
 			h.Row, h.IDs, h.Logits = append([]float32(nil), h.Row...), append([]int32(nil), h.IDs...), append([]float32(nil), h.Logits...)
 			heads = append(heads, h)
 		}
 	}
-	return heads, nil
+	return heads, unreal
+}
+
+// copyFirstPages copies the page of the batch's first row's sequence at position 0 to the
+// spare page of each group and has the batch look there.
+func copyFirstPages(rt ops.Runtime, b *ops.Batch, paging *ops.Paging) error {
+	for g, group := range paging.Groups {
+		table := paging.Table(b.Pages, g, int(b.Slot[0]))
+		if err := rt.CopyPage(g, group.Pages-1, int(table[0])); err != nil {
+			return fmt.Errorf("copy a page: %w", err)
+		}
+		if group.Window <= 0 { // a window may have left page 0 to a later one
+			table[0] = int32(group.Pages - 1)
+		}
+	}
+	return nil
 }
 
 // batch is the next batch; done counts the positions of each sequence. Every page of a
 // sequence is its own. One row in three asks for the best of its logits instead of all.
 func (q *question) batch(rows, done []int, paging *ops.Paging) *ops.Batch {
 	b := &ops.Batch{Pages: make([]int32, paging.Entries())}
-	for g := range paging.Groups {
+	for g, group := range paging.Groups {
+		own := (group.Pages - 1) / paging.Slots // pages of a sequence; the last one of all is spare
 		for s := range rows {
 			for i := range paging.Table(b.Pages, g, s) {
-				paging.Table(b.Pages, g, s)[i] = int32(s*paging.PerSlot+i) % int32(paging.Groups[g].Pages)
+				paging.Table(b.Pages, g, s)[i] = int32(s*own + i%own)
 			}
 		}
 	}
