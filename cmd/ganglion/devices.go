@@ -171,3 +171,10 @@ func deviceNote(d probe.Device) string {
 	}
 	return note
 }
+
+// noteMoved says that a model does not run on what was chosen for it.
+func (s *settings) noteMoved(info engine.Info) {
+	if info.Moved != "" {
+		s.e.note("%s", info.Moved)
+	}
+}

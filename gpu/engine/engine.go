@@ -144,18 +144,22 @@ func (e *Engine) load(ctx context.Context) error {
 	if err := e.forecast(c); err != nil {
 		return err
 	}
+	moved := ""
 	if err := e.take(ctx, c.Backend, c.Progress); err != nil {
 		if !e.recoverable(err) {
 			return err
 		}
+		from, cause := e.place(), err
 		if err := e.next(ctx, err, c.Progress); err != nil {
 			return err
 		}
+		moved = e.movedText(from, cause)
 	}
 	e.cache = kvcache.New(e.plan, e.opts, e.seat.runtime)
 	e.scales = make([]float32, e.opts.Slots*len(e.adapters))
 	e.loaded = e.describeAdapters(adapters)
 	info := e.describe()
+	info.Moved = moved
 	e.info.Store(&info)
 	return nil
 }

@@ -124,7 +124,7 @@ func (e *Engine) move(failure error, pending []Row) error {
 	}
 	info := e.describe()
 	info.Moves = e.Info().Moves + 1
-	info.Moved = fmt.Sprintf("%s failed (%s); went on with %s", from, strings.ReplaceAll(cause.Error(), "\n", "; "), e.place())
+	info.Moved = e.movedText(from, cause)
 	e.info.Store(&info)
 	return nil
 }
@@ -138,6 +138,11 @@ func withhold(q *kvcache.Sequence, pending []Row) {
 		}
 	}
 	q.Truncate(n)
+}
+
+// movedText says what failed and what the model runs on now.
+func (e *Engine) movedText(from string, cause error) string {
+	return fmt.Sprintf("%s failed (%s); went on with %s", from, strings.ReplaceAll(cause.Error(), "\n", "; "), e.place())
 }
 
 // place is where the model runs, for people.

@@ -142,6 +142,9 @@ func TestStoryGoesOnWhenADeviceFails(t *testing.T) {
 					d.Kind, d.At, d.Err = f.kind, at, f.err
 					e := recovered(t, c, d, backends[tt.other](t))
 					same(t, story(t, e, acting), want, fmt.Sprintf("%s fails with %v at call", f.kind, f.err), at)
+					if info := e.Info(); f.kind == opstest.CallLoad && (info.Moves != 0 || info.Backend != tt.other || info.Moved == "") {
+						t.Errorf("after a failure to load: %d moves, backend %s, %q", info.Moves, info.Backend, info.Moved)
+					}
 					if info := e.Info(); f.kind == opstest.CallRun && (info.Moves != 1 || info.Backend != tt.other || info.Moved == "") {
 						t.Errorf("after a failure at run %d: %d moves, backend %s, %q", at, info.Moves, info.Backend, info.Moved)
 					}

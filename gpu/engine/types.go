@@ -36,8 +36,8 @@ type Info struct {
 	Kernels  string // kernel-set version
 	Threads  int
 
-	Moves int    // how often it went on elsewhere because a device failed
-	Moved string // what happened the last time, for people; empty: nothing
+	Moves int    // how often it went on elsewhere because a device failed while it ran
+	Moved string // what happened the last time, when it was loaded or ran, for people; empty: nothing
 
 	WeightBytes, KVBytes, ScratchBytes int64
 
