@@ -38,8 +38,9 @@ type Device struct {
 	staging     staging
 	cache       pipelineCache
 
-	lost   atomic.Pointer[error]
-	closed bool
+	closeWait time.Duration
+	lost      atomic.Pointer[error]
+	closed    bool
 }
 
 // Open opens a device. The error wraps device.ErrUnsupported where there is no such
@@ -69,7 +70,7 @@ func open(in *instance, o Options) (*Device, error) {
 	d := &Device{
 		in: in, props: p.props, info: p.info, limits: limits(&p.props), caps: caps(&p.props, o),
 		buffers: map[*Buffer]struct{}{}, kernels: map[*Kernel]struct{}{}, programs: map[*Program]struct{}{},
-		layouts: map[layoutKey]C.gv_layout{},
+		layouts: map[layoutKey]C.gv_layout{}, closeWait: closeWait,
 	}
 	if err := failure("open "+p.info.Name, C.gv_device_create(in.c, p.index, &d.props, &d.c)); err != nil {
 		return nil, err
@@ -141,6 +142,7 @@ func (d *Device) check(place string, s status) error {
 // that takes long waits amiss is left after one of them.
 func (d *Device) wait(place string, f C.VkFence, timeout time.Duration) error {
 	const slice = 200 * time.Millisecond
+	timeout = min(timeout, 1000*time.Hour) // the clock ends
 	deadline := time.Now().Add(timeout)
 	for {
 		left := max(time.Until(deadline), 0)
@@ -186,7 +188,7 @@ func (d *Device) Close() error {
 
 // drain waits for all that was submitted. A lost device runs nothing any more.
 func (d *Device) drain() error {
-	deadline := time.Now().Add(closeWait)
+	deadline := time.Now().Add(d.closeWait)
 	for p := range d.programs {
 		if err := p.settle("close", time.Until(deadline)); errors.Is(err, device.ErrTimeout) {
 			return err

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"errors"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -252,5 +253,49 @@ func TestSubmissionAllocatesNothing(t *testing.T) {
 	})
 	if n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// What still runs when Close gives up is left alone, and freed by nobody.
+func TestCloseGivesUp(t *testing.T) {
+	d := openTest(t, Options{})
+	b, err := d.NewBuffer(1<<20, device.Scratch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := d.NewKernel(copyShader(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copies := make([]device.Command, 1000)
+	for i := range copies {
+		copies[i] = device.Command{Kernel: k, Bindings: []device.Range{{Buffer: b}, {Buffer: b}}, Groups: [3]uint32{256, 1, 1}, Barrier: true,
+			Params: []byte{0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0}} // 65,536 words
+	}
+	p, err := d.NewProgram(copies, device.ProgramOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := d.Submit(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.closeWait = time.Millisecond
+	if err := p.Close(); !errors.Is(err, device.ErrTimeout) {
+		t.Errorf("closing the program: %v, want ErrTimeout", err)
+	}
+	if err := d.Close(); !errors.Is(err, device.ErrTimeout) {
+		t.Errorf("closing the device: %v, want ErrTimeout", err)
+	}
+	if len(d.buffers) != 1 || len(d.programs) != 1 {
+		t.Error("what runs was freed")
+	}
+	if err := d.Close(); err != nil {
+		t.Errorf("closing it again: %v", err)
+	}
+	// For the test's own end, as if Close had not been called.
+	d.closed, d.closeWait = false, time.Minute
+	if err := f.Wait(math.MaxInt64); err != nil {
+		t.Error(err)
 	}
 }

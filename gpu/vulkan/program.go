@@ -106,7 +106,7 @@ func (p *Program) Close() error {
 	if p.closed || p.d.closed {
 		return nil
 	}
-	if err := p.settle("close", closeWait); errors.Is(err, device.ErrTimeout) {
+	if err := p.settle("close", p.d.closeWait); errors.Is(err, device.ErrTimeout) {
 		return err
 	}
 	p.free()

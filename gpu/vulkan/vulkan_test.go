@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -124,6 +125,27 @@ func TestConformance(t *testing.T) {
 	t.Run("staged", func(t *testing.T) {
 		devicetest.Run(t, func(t testing.TB) device.Device { return openTest(t, Options{Staging: true}) })
 	})
+}
+
+// The suite passes in wrappers too: under the limits of families that have Vulkan, and in
+// the fault injector without a fault.
+func TestWrapped(t *testing.T) {
+	wraps := map[string]func(device.Device) device.Device{
+		"faults": func(d device.Device) device.Device { return devicetest.Inject(d) },
+	}
+	for _, p := range devicetest.Profiles() {
+		if slices.Contains([]string{"v3d71", "mali-g610", "adreno-128m"}, p.Name) {
+			wraps[p.Name] = func(d device.Device) device.Device { return p.Wrap(d) }
+		}
+	}
+	if len(wraps) != 4 {
+		t.Fatalf("%d wrappers", len(wraps))
+	}
+	for name, wrap := range wraps {
+		t.Run(name, func(t *testing.T) {
+			devicetest.Run(t, func(t testing.TB) device.Device { return wrap(openTest(t, Options{})) })
+		})
+	}
 }
 
 func BenchmarkDriver(b *testing.B) {
