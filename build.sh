@@ -288,7 +288,7 @@ test_arm64() {
 	GOARCH=arm64 CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc go test -c -o "$test" ./gpu/cpu
 	for cpu in max cortex-a72; do
 		(cd gpu/cpu && qemu-aarch64-static -L /usr/aarch64-linux-gnu -cpu "$cpu" "../../$test" -test.short \
-			-test.run 'TestExactProducts|TestPackedProducts|TestRowsAreIndependent|TestRequantised')
+			-test.run 'TestExactProducts|TestExactActivations|TestPackedProducts|TestRowsAreIndependent|TestRequantised')
 	done
 }
 

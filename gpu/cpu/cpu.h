@@ -21,10 +21,11 @@ typedef struct {
 
 // gl_wblk is 32 activations as the whole numbers of exact mode (gpu/DESIGN.md, rule 2).
 typedef struct {
-    float s;      // scale
-    float z[3];   // their sum, of the block and of its halves, rounded to float
-    int32_t zh[2], zl[2]; // sum of each half = 4096·zh + zl
-    // X = 4096·H + L of columns 4g…4g+3: H of columns 0, 2 and 1, 3, then L of them
+    float s;    // scale
+    float z[3]; // ΣX of the block and of its halves, rounded to float
+    int32_t zh[2], zl[2]; // ΣX of each half = 4096·zh + zl
+    int8_t d[3][32]; // X = 65536·d[2] + 256·d[1] + d[0]
+    // X = 4096·H + L, of columns 4g…4g+3: H of columns 0, 2 and 1, 3, then L of them
     int16_t w[8][8];
 } gl_wblk;
 

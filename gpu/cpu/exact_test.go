@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"ganglion/gpu/ops"
@@ -117,4 +118,58 @@ func exactProduct(w *ops.Weight, x []float32) []float32 {
 		y[o] = ops.Dot(dense, x)
 	}
 	return y
+}
+
+// TestExactActivations compares rows whose blocks are the extremes of what activations
+// are rounded to: the largest numbers, blocks that count as zeros, magnitudes far apart,
+// ties. Each type is one; codes are random, or the least and the largest there are.
+func TestExactActivations(t *testing.T) {
+	const cols = 1024
+	below := math.Nextafter32(2, 0)
+	rng := rand.New(rand.NewPCG(9, 9))
+	rows := []func(i int) float32{
+		func(int) float32 { return below },
+		func(i int) float32 { return []float32{below, -below}[i%2] },
+		func(int) float32 { return -below * (1 << 30) },
+		func(i int) float32 { return 0x1p-60 * float32(i/32%3) * float32(1+i%2) / 2 },
+		func(i int) float32 { return float32(math.Ldexp(rng.NormFloat64(), -rng.IntN(30))) },
+		func(i int) float32 { return []float32{1, 0.5 / (1 << 21), 1.5 / (1 << 21), -2.5 / (1 << 21)}[i%4] },
+		func(i int) float32 { return 1e-40 * float32(i%3) },
+		func(i int) float32 { return float32(math.Copysign(0, float64(i%2)-0.5)) },
+	}
+	var x []float32
+	for _, f := range rows {
+		for i := range cols {
+			x = append(x, f(i))
+		}
+	}
+	for _, kernels := range kernelNames() {
+		for _, typ := range exactTypes() {
+			if typ.Group() == 0 {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%v", kernels, typ), func(t *testing.T) {
+				w := drawn(rng, typ, 9, cols)
+				if typ == tensor.Q8_0 {
+					for i := range w.Data[:4*len(w.Data)/9] { // rows of -128
+						if i%34 >= 2 {
+							w.Data[i] = 0x80
+						}
+					}
+				}
+				if at, ok := scaleAt[typ]; ok && typ != tensor.MXFP4 && typ != tensor.Q8_0 { // all codes and scales at their largest
+					block := w.Data[:typ.BlockBytes()]
+					for i := range block {
+						if !slices.Contains(at, i) && !slices.Contains(at, i-1) {
+							block[i] = 0xff
+						}
+					}
+				}
+				checkExact(t, kernels, w, x, len(rows))
+				for r := range rows {
+					checkExact(t, kernels, w, x[r*cols:(r+1)*cols], 1)
+				}
+			})
+		}
+	}
 }

@@ -17,12 +17,13 @@
 #include "simd.h"
 
 enum { SC_H, SC_HM, SC_F, SC_F2, SC_KM, SC_K16, SC_K16M, SC_K32 };
-enum { CODE_0, CODE_4, CODE_8, CODE_16, CODE_32, CODE_SIGNED }; // what is subtracted
+enum { CODE_0, CODE_4, CODE_8, CODE_12, CODE_16, CODE_32, CODE_SIGNED }; // what is subtracted
 
 enum { NARROW = !GL_AVX2 && !GL_NEON }; // one row at a time: a quarter of the code
 
 static const int8_t levels_nl[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 static const int8_t levels_mx[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+static const int8_t levels_mx12[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0}; // less 12
 
 // q_record is the size of one scale record.
 INLINE int q_record(const int scale) {

@@ -55,6 +55,18 @@ INLINE v8f vabs(v8f x) { return (v8f)((v8i)x & 0x7fffffff); }
 INLINE v8i vmaxi(v8i a, v8i b) { v8i m = a > b; return (m & a) | (~m & b); }
 INLINE v8f vmaxf(v8f a, v8f b) { return vsel(a > b, a, b); }
 
+// vtop is the largest lane, vsum their sum.
+INLINE int32_t vtop(v8i v) {
+    v = vmaxi(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3));
+    v = vmaxi(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5));
+    return v[0] > v[1] ? v[0] : v[1];
+}
+INLINE int32_t vsum(v8i v) {
+    v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+    v += __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5);
+    return v[0] + v[1];
+}
+
 // fold adds the 16 lanes l[0..7], l[8..15] as exact mode does: 16→8→4→2→1.
 INLINE float fold(v8f lo, v8f hi) {
     lo = lo + hi;
@@ -180,11 +192,29 @@ INLINE vb vbc(const void *p) {
 INLINE vb vshr(vb v, int n) { return (vb)((v16u)v >> n); } // by 16-bit lanes: mask afterwards
 INLINE vb vshl(vb v, int n) { return (vb)((v16u)v << n); }
 
-// vdotus multiplies unsigned with signed bytes and adds neighbours; the sums must fit
-// 16 bits.
+#if GL_NEON
+// n_low and n_high are the 128-bit halves of a vector.
+#define n_low(v) __builtin_shufflevector((v8i)(v), (v8i)(v), 0, 1, 2, 3)
+#define n_high(v) __builtin_shufflevector((v8i)(v), (v8i)(v), 4, 5, 6, 7)
+typedef int32_t n_int __attribute__((vector_size(16)));
+INLINE v8i n_both(n_int l, n_int h) { return __builtin_shufflevector(l, h, 0, 1, 2, 3, 4, 5, 6, 7); }
+INLINE n_int n_dot8(n_int a, n_int b) {
+    int8x16_t x = (int8x16_t)a, y = (int8x16_t)b;
+    return (n_int)vpaddq_s16(vmull_s8(vget_low_s8(x), vget_low_s8(y)), vmull_high_s8(x, y));
+}
+INLINE n_int n_dot16(n_int a, n_int b) {
+    int16x8_t x = (int16x8_t)a, y = (int16x8_t)b;
+    return (n_int)vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y));
+}
+#endif
+
+// vdotus multiplies unsigned with signed bytes and adds neighbours. The unsigned ones
+// must be below 128 and the sums fit 16 bits.
 INLINE v16s vdotus(vb u, vb s) {
 #if GL_AVX2
     return (v16s)_mm256_maddubs_epi16((__m256i)u, (__m256i)s);
+#elif GL_NEON
+    return (v16s)n_both(n_dot8(n_low(u), n_low(s)), n_dot8(n_high(u), n_high(s)));
 #else
     return (v16s)((v16u)u & 255) * ((v16s)((v16u)s << 8) >> 8) + (v16s)((v16u)u >> 8) * ((v16s)s >> 8);
 #endif
@@ -194,6 +224,8 @@ INLINE v16s vdotus(vb u, vb s) {
 INLINE v8i vmadd(v16s a, v16s b) {
 #if GL_AVX2
     return (v8i)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#elif GL_NEON
+    return n_both(n_dot16(n_low(a), n_low(b)), n_dot16(n_high(a), n_high(b)));
 #else
     return ((v8i)((v8u)a << 16) >> 16) * ((v8i)((v8u)b << 16) >> 16) + ((v8i)a >> 16) * ((v8i)b >> 16);
 #endif
@@ -266,8 +298,8 @@ INLINE v8f vfma(v8f a, v8f b, v8f c) {
 // xfma8 is a·b + c where a·b is exact, so that fusing changes no bit.
 INLINE v8f xfma8(v8f a, v8f b, v8f c) { return vfma(a, b, c); }
 
-// The float vectors of exact mode hold four columns of XR weight rows, a row per 128 bits.
-// All shuffles stay inside the 128 bits, so that the code is the same for any XR.
+// The float vectors of exact mode hold four columns of XR weight rows, a row per 128
+// bits, so that the code is the same for any XR.
 #if GL_AVX512
 enum { XR = 4 };
 #elif GL_AVX2
@@ -275,16 +307,13 @@ enum { XR = 2 };
 #else
 enum { XR = 1 };
 #endif
-#define GL_FMA (GL_AVX2 || GL_NEON)
 
 typedef float xf __attribute__((vector_size(16 * XR)));
 typedef uint8_t xb __attribute__((vector_size(16 * XR)));
-typedef uint16_t xw __attribute__((vector_size(16 * XR)));
 
 INLINE xf xset(float x) { return (xf){0} + x; }
-INLINE xb xshr(xb v, int n) { return (xb)((xw)v >> n); } // by 16-bit lanes: mask afterwards
-INLINE xb xshl(xb v, int n) { return (xb)((xw)v << n); }
 
+// xrows takes 16 bytes of each row; xbc repeats four activations.
 #if GL_AVX512
 INLINE xb xrows(const void *p, int64_t ws) {
     const char *c = p;
@@ -293,69 +322,14 @@ INLINE xb xrows(const void *p, int64_t ws) {
     return (xb)_mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1);
 }
 INLINE xf xbc(const float *x) { return (xf)_mm512_broadcast_f32x4(_mm_loadu_ps(x)); }
-INLINE xb xlo8(xb a, xb b) { return (xb)_mm512_unpacklo_epi8((__m512i)a, (__m512i)b); }
-INLINE xb xhi8(xb a, xb b) { return (xb)_mm512_unpackhi_epi8((__m512i)a, (__m512i)b); }
-INLINE xw xlo16(xw a, xw b) { return (xw)_mm512_unpacklo_epi16((__m512i)a, (__m512i)b); }
-INLINE xw xhi16(xw a, xw b) { return (xw)_mm512_unpackhi_epi16((__m512i)a, (__m512i)b); }
-INLINE xb xpick(xb table, xb i) { return (xb)_mm512_shuffle_epi8((__m512i)table, (__m512i)i); }
-INLINE xf xper(const float *f, int64_t step) {
-    const __m512 a = _mm512_set1_ps(f[0]), b = _mm512_set1_ps(f[step]), c = _mm512_set1_ps(f[2 * step]), d = _mm512_set1_ps(f[3 * step]);
-    return (xf)_mm512_mask_blend_ps(0xff00, _mm512_mask_blend_ps(0x00f0, a, b), _mm512_mask_blend_ps(0xf000, c, d));
-}
-INLINE xf xhalves(const uint8_t *p, int64_t ws) {
-    float f[4];
-    for (int r = 0; r < 4; r++) {
-        uint16_t h;
-        memcpy(&h, p + r * ws, 2);
-        f[r] = _cvtsh_ss(h);
-    }
-    return xper(f, 1);
-}
-INLINE xf xfma(xf a, xf b, xf c) { return (xf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
 #elif GL_AVX2
 INLINE xb xrows(const void *p, int64_t ws) {
     return (xb)_mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(p)), _mm_loadu_si128((const void *)((const char *)p + ws)), 1);
 }
 INLINE xf xbc(const float *x) { return (xf)_mm256_broadcast_ps((const __m128 *)x); }
-INLINE xb xlo8(xb a, xb b) { return (xb)_mm256_unpacklo_epi8((__m256i)a, (__m256i)b); }
-INLINE xb xhi8(xb a, xb b) { return (xb)_mm256_unpackhi_epi8((__m256i)a, (__m256i)b); }
-INLINE xw xlo16(xw a, xw b) { return (xw)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b); }
-INLINE xw xhi16(xw a, xw b) { return (xw)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b); }
-INLINE xb xpick(xb table, xb i) { return (xb)_mm256_shuffle_epi8((__m256i)table, (__m256i)i); }
-INLINE xf xper(const float *f, int64_t step) {
-    return (xf)_mm256_blend_ps(_mm256_broadcast_ss(f), _mm256_broadcast_ss(f + step), 0xf0);
-}
-INLINE xf xhalves(const uint8_t *p, int64_t ws) {
-    uint16_t a, b;
-    memcpy(&a, p, 2);
-    memcpy(&b, p + ws, 2);
-    return (xf)_mm256_cvtph_ps(_mm_blend_epi16(_mm_set1_epi16((short)a), _mm_set1_epi16((short)b), 0xf0));
-}
-INLINE xf xfma(xf a, xf b, xf c) { return (xf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
 #else
 INLINE xb xrows(const void *p, int64_t ws) { xb v; (void)ws; memcpy(&v, p, 16); return v; }
 INLINE xf xbc(const float *x) { xf v; memcpy(&v, x, 16); return v; }
-INLINE xb xlo8(xb a, xb b) { return __builtin_shuffle(a, b, (xb){0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23}); }
-INLINE xb xhi8(xb a, xb b) { return __builtin_shuffle(a, b, (xb){8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31}); }
-INLINE xw xlo16(xw a, xw b) { return __builtin_shuffle(a, b, (xw){0, 8, 1, 9, 2, 10, 3, 11}); }
-INLINE xw xhi16(xw a, xw b) { return __builtin_shuffle(a, b, (xw){4, 12, 5, 13, 6, 14, 7, 15}); }
-INLINE xb xpick(xb table, xb i) {
-#if GL_NEON
-    return (xb)vqtbl1q_u8((uint8x16_t)table, (uint8x16_t)i);
-#else
-    for (int k = 0; k < 16; k++) i[k] = table[i[k] & 15];
-    return i;
-#endif
-}
-INLINE xf xper(const float *f, int64_t step) { (void)step; return xset(*f); }
-INLINE xf xhalves(const uint8_t *p, int64_t ws) { uint16_t h; (void)ws; memcpy(&h, p, 2); return xset(half1(h)); }
-INLINE xf xfma(xf a, xf b, xf c) {
-#if GL_NEON
-    return (xf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
-#else
-    return a * b + c;
-#endif
-}
 #endif
 
 // xrowsf takes four floats of each row.
