@@ -80,9 +80,14 @@
 //	Q3_K 11.6 | 15  110     Q2_K 10.9 | 13  106     IQ4_NL 14.7 | 20 88
 //	F16 (file's bytes)  from cache 40, 61
 //
-// Exact mode, 10⁹ weights per second and core from memory, one row: Q8_0 8.0, Q4_0
-// 10.0, Q5_0 7.8, Q4_K 8.0, Q6_K 8.2, on a busy machine where fast mode did 16 to 28;
-// before widening in registers a token of the default model took 2.6 times the time.
+// Exact mode, 10⁹ weights per second and core from cache, one row | eight rows, the best
+// of many runs on a busy machine where fast mode reached 41 to 59 | 46 to 73:
+//
+//	Q8_0 20.1 | 23.9   Q4_0 22.4 | 25.2   Q4_K 22.0 | 24.8   Q5_0 18.8 | 20.3
+//	Q6_K 14.5 | 16.9   Q2_K 17.4 | 20.4   IQ4_NL 17.3 | 22.6
+//
+// Float products, which it had before, gave 8.0, 10.0 and 8.0 in Q8_0, Q4_0 and Q4_K from
+// memory.
 //
 // Decoding is bound by memory for all but the 2- and 3-bit types.
 //

@@ -151,8 +151,7 @@ static void moe_rows(const gl_prog *p, const gl_op *op, int expert, const int32_
 // The plain version multiplies every row alone. In a batch the rows that chose an
 // expert are multiplied together, each tile once for up to GL_MOE_ROWS of them: 512
 // rows over 32 experts, 4 each, took 1/1.4 of the processor time in Q4_K, 1/1.6 in Q8_0,
-// 1/1.2 in MXFP4, and 1/6 to 1/8 in exact mode, which widens a tile once for them all
-// (BenchmarkExperts). A row's bits do not depend on its neighbours, for the kernels' do
+// 1/1.2 in MXFP4 (BenchmarkExperts, fast mode). A row's bits do not depend on its neighbours, for the kernels' do
 // not.
 static void op_expertmatmul(const gl_prog *p, const gl_op *op, int tid) {
     const gl_weight *w = op->w;
