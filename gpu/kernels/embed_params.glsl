@@ -18,7 +18,7 @@ PARAMS uniform Params {
 } p;
 STORAGE(0) readonly buffer Batch { uint batch[]; };
 STORAGE(1) buffer Act { uint act[]; };
-FETCHED(2, weights)
+FETCHED(2, Weights, weights)
 STORAGE(3) readonly buffer Embeds { uint embeds[]; };
 
 // Four columns of the row that begins at a texel of the window.

@@ -25,8 +25,8 @@ PARAMS uniform Params {
 
 STORAGE(0) readonly buffer Batch { uint batch[]; };
 STORAGE(1) buffer Act { uint act[]; };
-FETCHED(2, weights)
-FETCHED(3, xs)
+FETCHED(2, Weights, weights)
+FETCHED(3, Inputs, xs)
 STORAGE(4) readonly buffer Vec { uint vec[]; };
 STORAGE(5) readonly buffer Ids { uint chosen[]; };
 

@@ -1,11 +1,12 @@
 // A read-only buffer of texels of 16 bytes, as a storage buffer or, with TEXEL defined,
-// read by texel fetches (device.Binding.Texels): FETCHED(n, name) declares binding n, and
-// FETCH(name, i) is its texel i.
+// read by texel fetches (device.Binding.Texels): FETCHED(n, block, name) declares binding
+// n, and FETCH(name, i) is its texel i. The block's name is given, for ES cannot make one
+// by pasting.
 #ifdef TEXEL
-#define FETCHED(n, name) TEXELS(n) uniform highp usamplerBuffer name;
+#define FETCHED(n, block, name) TEXELS(n) uniform highp usamplerBuffer name;
 #define FETCH(name, i) texelFetch(name, int(i))
 #else
-#define FETCHED(n, name) STORAGE(n) readonly buffer Fetched_##name { uvec4 name[]; };
+#define FETCHED(n, block, name) STORAGE(n) readonly buffer block { uvec4 name[]; };
 #define FETCH(name, i) name[i]
 #endif
 
