@@ -44,6 +44,7 @@ type Backend struct {
 	mu      sync.Mutex // of the device and all below
 	kernels map[string]device.Kernel
 	pace    pace
+	last    Stats
 	closed  bool
 }
 
@@ -118,6 +119,13 @@ func (b *Backend) Close() error {
 		errs = append(errs, b.dev.Close())
 	}
 	return translate(errors.Join(errs...))
+}
+
+// Stats tells what the last run of any program on the device did.
+func (b *Backend) Stats() Stats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.last
 }
 
 // kernel compiles a shader with its constants, once.

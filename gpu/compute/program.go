@@ -103,6 +103,7 @@ func (p *Program) Run(b *ops.Batch, res *ops.Result) error {
 		return err
 	}
 	p.stats = Stats{}
+	defer func() { r.b.last = p.stats }()
 	res.Heads = res.Heads[:0]
 	for at := 0; at < len(b.Tokens); {
 		part, rows := p.cut(b, at)

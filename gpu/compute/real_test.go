@@ -1,0 +1,69 @@
+package compute
+
+import (
+	"context"
+	"os"
+	"slices"
+	"testing"
+
+	"ganglion/gpu/cpu"
+	"ganglion/gpu/engine"
+	"ganglion/gpu/ops"
+)
+
+// greedy runs a prompt and some tokens behind it, each the best one.
+func greedy(t *testing.T, b ops.Backend, path string, prompt []int32, n int) (tokens []int32) {
+	t.Helper()
+	e, err := engine.Open(context.Background(), engine.Config{Backend: b, Path: path, Numerics: ops.Exact, Threads: 2, Context: 128, Slots: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	slot, _, _ := e.Acquire(prompt, 0)
+	for next := prompt; len(tokens) < n; {
+		var rows []engine.Row
+		for i, id := range next {
+			rows = append(rows, engine.Row{Slot: slot, Token: id, Want: i == len(next)-1})
+		}
+		heads, err := e.Run(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if heads[0].Err != nil {
+			t.Fatal(heads[0].Err)
+		}
+		next = []int32{heads[0].Best}
+		tokens = append(tokens, heads[0].Best)
+	}
+	return tokens
+}
+
+// The real model gives the processor's tokens in exact mode, and no more is read back
+// than the head of a token.
+func TestRealModel(t *testing.T) {
+	path := os.Getenv("GANGLION_TEST_MODEL")
+	if path == "" {
+		t.Skip("GANGLION_TEST_MODEL is not set")
+	}
+	prompt := []int32{2, 818, 5279, 529, 7001, 563}
+	c, err := cpu.New(cpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	want := greedy(t, c, path, prompt, 4)
+	for _, d := range drivers[:2] {
+		t.Run(d.name, func(t *testing.T) {
+			b := New(d.device(t), Options{Shared: true})
+			defer b.Close()
+			if got := greedy(t, b, path, prompt, 4); !slices.Equal(got, want) {
+				t.Errorf("tokens %v, the processor has %v", got, want)
+			}
+			s := b.Stats()
+			t.Logf("a token: %+v", s)
+			if s.ReadBack > 64 {
+				t.Errorf("a greedy token reads %d bytes back, at most 64", s.ReadBack)
+			}
+		})
+	}
+}
