@@ -23,7 +23,9 @@ float Exp(float x) {
 	PRECISE float t = y * 1.44269504088896341;
 	int i = roundToInt(t);
 	float n = float(i);
-	PRECISE float a = n * 0.693359375;
+	// n·0.693359375 = n·355/512 is exact either way; as a product of n, compilers that
+	// may reorder would add its factor to that of the next one.
+	PRECISE float a = float(i * 355) * 0.001953125;
 	PRECISE float r = y - a;
 	PRECISE float b = n * -2.12194440e-4;
 	PRECISE float s = r - b;
@@ -37,8 +39,10 @@ float Exp(float x) {
 	PRECISE float s2 = s * s;
 	q = p * s2;
 	PRECISE float u = q + s;
-	PRECISE float v = u + 1.0;
-	return uintBitsToFloat(floatBitsToUint(v) + (uint(i) << 23));
+	// u + 1, halved: a sum of three would be taken apart. The exponent puts it right.
+	PRECISE float h = 0.5 * u;
+	PRECISE float v = h + 0.5;
+	return uintBitsToFloat(floatBitsToUint(v) + (uint(i + 1) << 23));
 }
 
 float Recip(float x) {
