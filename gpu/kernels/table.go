@@ -240,7 +240,7 @@ var table = []device.Shader{
 	},
 	{
 		Name: "matmul_bf16", ParamBytes: 84, Shared: 0,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
@@ -250,12 +250,12 @@ var table = []device.Shader{
 	},
 	{
 		Name: "matmul_codes", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
 		Name: "matmul_codes_fast", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
@@ -270,7 +270,7 @@ var table = []device.Shader{
 	},
 	{
 		Name: "matmul_f16", ParamBytes: 84, Shared: 0,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
@@ -280,7 +280,7 @@ var table = []device.Shader{
 	},
 	{
 		Name: "matmul_f32", ParamBytes: 84, Shared: 0,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
@@ -290,12 +290,12 @@ var table = []device.Shader{
 	},
 	{
 		Name: "matmul_iq4_nl", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
 		Name: "matmul_iq4_nl_fast", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
@@ -310,12 +310,12 @@ var table = []device.Shader{
 	},
 	{
 		Name: "matmul_iq4_xs", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
 		Name: "matmul_iq4_xs_fast", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
@@ -330,12 +330,12 @@ var table = []device.Shader{
 	},
 	{
 		Name: "matmul_mxfp4", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
 		Name: "matmul_mxfp4_fast", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
@@ -350,12 +350,12 @@ var table = []device.Shader{
 	},
 	{
 		Name: "matmul_q2_k", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
 		Name: "matmul_q2_k_fast", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
@@ -370,12 +370,12 @@ var table = []device.Shader{
 	},
 	{
 		Name: "matmul_q3_k", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
 		Name: "matmul_q3_k_fast", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
@@ -390,12 +390,12 @@ var table = []device.Shader{
 	},
 	{
 		Name: "matmul_q4_0", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
 		Name: "matmul_q4_0_fast", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
@@ -410,12 +410,12 @@ var table = []device.Shader{
 	},
 	{
 		Name: "matmul_q4_1", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
 		Name: "matmul_q4_1_fast", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
@@ -430,12 +430,12 @@ var table = []device.Shader{
 	},
 	{
 		Name: "matmul_q4_k", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
 		Name: "matmul_q4_k_fast", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
@@ -450,12 +450,12 @@ var table = []device.Shader{
 	},
 	{
 		Name: "matmul_q5_0", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
 		Name: "matmul_q5_0_fast", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
@@ -470,12 +470,12 @@ var table = []device.Shader{
 	},
 	{
 		Name: "matmul_q5_1", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
 		Name: "matmul_q5_1_fast", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
@@ -490,12 +490,12 @@ var table = []device.Shader{
 	},
 	{
 		Name: "matmul_q5_k", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
 		Name: "matmul_q5_k_fast", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
@@ -510,12 +510,12 @@ var table = []device.Shader{
 	},
 	{
 		Name: "matmul_q6_k", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
 		Name: "matmul_q6_k_fast", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
@@ -530,12 +530,12 @@ var table = []device.Shader{
 	},
 	{
 		Name: "matmul_q8_0", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
 		Name: "matmul_q8_0_fast", ParamBytes: 84, Shared: 128,
-		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Xs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
