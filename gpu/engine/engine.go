@@ -215,13 +215,7 @@ func (f Forecast) Total() int64 { return f.Weights + f.KV + f.Scratch }
 // NewForecast computes the need of a plan; repacked weights are taken to be as
 // large as the file's.
 func NewForecast(p *ops.Plan, o ops.Options) Forecast {
-	l := ops.NewLayout(p)
-	return Forecast{
-		Weights: p.WeightBytes(),
-		KV:      p.KVBytes(o),
-		Scratch: 4*(int64(l.RowWidth)*int64(o.MaxRows)+int64(l.OutWidth)*maxOuts+int64(p.LowRankWidth())*int64(o.MaxRows)) +
-			p.PartialBytes(o),
-	}
+	return Forecast{Weights: p.WeightBytes(), KV: p.KVBytes(o), Scratch: p.ScratchBytes(o, maxOuts)}
 }
 
 // Forecast is what the loaded plan needs.

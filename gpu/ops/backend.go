@@ -113,6 +113,20 @@ type Program interface {
 	Close() error
 }
 
+// Part is what a runtime has on one of the backends that it lies on.
+type Part struct {
+	Backend, Device string
+	Holds           string // for people: "the embedding, layers 0 to 11"
+	Memory          Memory
+}
+
+// Parted is a runtime that may lie on several backends (gpu/split).
+type Parted interface {
+	// Parts tells what lies where, in the order in which a batch runs; the parts'
+	// memory adds up to Runtime.Memory.
+	Parts() []Part
+}
+
 // Memory is what a runtime holds, in bytes.
 type Memory struct {
 	Weights int64 // repacked or uploaded, beside the mapping of the file

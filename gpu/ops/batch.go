@@ -35,8 +35,8 @@ func (b *Batch) Check(p *Plan, o Options) error {
 	}
 	for r := range rows {
 		switch {
-		case b.Tokens[r] >= int32(p.Vocab) || b.Tokens[r] < -1 || (b.Tokens[r] == -1 && len(b.Embeds) < (r+1)*p.Embed):
-			return fmt.Errorf("ops: batch: row %d: token %d outside the vocabulary of %d", r, b.Tokens[r], p.Vocab)
+		case int(b.Tokens[r]) >= p.TokenIDs() || b.Tokens[r] < -1 || (b.Tokens[r] == -1 && len(b.Embeds) < (r+1)*p.Embed):
+			return fmt.Errorf("ops: batch: row %d: token %d outside the vocabulary of %d", r, b.Tokens[r], p.TokenIDs())
 		case b.Slot[r] < 0 || int(b.Slot[r]) >= o.Slots:
 			return fmt.Errorf("ops: batch: row %d: slot %d of %d", r, b.Slot[r], o.Slots)
 		case b.Pos[r] < 0 || int(b.Pos[r]) >= o.Context:

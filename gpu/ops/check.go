@@ -98,8 +98,8 @@ func vector(w *Weight, n int) error {
 func (w *Weight) elements() int { return w.Cols * w.Rows * max(w.Experts, 1) }
 
 func (o *Embed) check(p *Plan) error {
-	if !o.ByPosition && o.Table.Rows < p.Vocab {
-		return fmt.Errorf("table %q has %d rows for a vocabulary of %d", o.Table.Name, o.Table.Rows, p.Vocab)
+	if !o.ByPosition && o.Table.Rows < p.TokenIDs() {
+		return fmt.Errorf("table %q has %d rows for a vocabulary of %d", o.Table.Name, o.Table.Rows, p.TokenIDs())
 	}
 	return errors.Join(width("table row", o.Table.Cols, o.Out.Width), elems(p, F32, o.Out), perRow(p, o.Out))
 }

@@ -34,6 +34,13 @@ func NewLayout(p *Plan) Layout {
 	return l
 }
 
+// ScratchBytes is what a backend may need for activations in batches of o.MaxRows rows
+// and outs outputs: a forecast, not what is allocated.
+func (p *Plan) ScratchBytes(o Options, outs int) int64 {
+	l := NewLayout(p)
+	return 4*(int64(l.RowWidth+p.LowRankWidth())*int64(o.MaxRows)+int64(l.OutWidth)*int64(outs)) + p.PartialBytes(o)
+}
+
 // lifetimes gives the first write and the last use of each buffer by operation.
 func lifetimes(p *Plan) (first, last []int) {
 	first = make([]int, len(p.Buffers))

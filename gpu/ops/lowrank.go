@@ -79,8 +79,8 @@ func (o *LowRank) check(p *Plan) error {
 }
 
 func (o *LowRank) checkByToken(p *Plan) error {
-	if o.IDs.Width > 0 || o.A.Rows < p.Vocab {
-		return fmt.Errorf("table %q has %d rows for a vocabulary of %d, %d experts", o.A.Name, o.A.Rows, p.Vocab, o.IDs.Width)
+	if o.IDs.Width > 0 || o.A.Rows < p.TokenIDs() {
+		return fmt.Errorf("table %q has %d rows for a vocabulary of %d, %d experts", o.A.Name, o.A.Rows, p.TokenIDs(), o.IDs.Width)
 	}
 	return errors.Join(width("B", o.B.Cols, o.A.Cols), width("output", o.Out.Width, o.B.Rows), elems(p, F32, o.Out), perRow(p, o.Out))
 }

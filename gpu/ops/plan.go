@@ -86,6 +86,7 @@ type State struct {
 type Plan struct {
 	Name    string
 	Vocab   int // columns of Logits
+	Tokens  int // token ids that a batch may name: 0 is Vocab, NoTokens none (see Batch.Embeds)
 	Embed   int // width of the residual stream; the row width of Batch.Embeds
 	Context int // positions the model was trained for (GGUF context_length)
 
@@ -100,6 +101,17 @@ type Plan struct {
 
 	// Logits is the [outs, Vocab] buffer that a run reads back from.
 	Logits View
+}
+
+// NoTokens is Plan.Tokens of a plan whose rows all come from Batch.Embeds.
+const NoTokens = -1
+
+// TokenIDs is how many token ids a batch may name.
+func (p *Plan) TokenIDs() int {
+	if p.Tokens == 0 {
+		return p.Vocab
+	}
+	return max(p.Tokens, 0)
 }
 
 // ErrPlan is wrapped by every error of Plan.Validate.

@@ -24,6 +24,9 @@ func (c *checker) parts() error {
 	if p.Vocab <= 0 || p.Embed <= 0 {
 		return fmt.Errorf("vocabulary of %d, residual stream of %d", p.Vocab, p.Embed)
 	}
+	if p.Tokens < NoTokens {
+		return fmt.Errorf("%d token ids", p.Tokens)
+	}
 	if p.Adapters < 0 {
 		return fmt.Errorf("%d adapters", p.Adapters)
 	}
