@@ -22,6 +22,11 @@ const (
 	// need much memory.
 	splitRows = 8
 
+	// wholeChunks is the largest number of chunks that a workgroup does one after
+	// another on a software renderer, for all its rows together: a chunk takes fewer than
+	// 512 rounds of its loops.
+	wholeChunks = loopRounds / 512
+
 	// splitBytes bounds the intermediate results of one attention.
 	splitBytes = 32 << 20
 )
@@ -36,17 +41,25 @@ type attentionPlan struct {
 	chunks int // that a row can see at most
 	rows   int // that the program is compiled for
 	part   int64
+
+	texels  bool // keys, values and queries are fetched as texels
+	queries region
+	q       params // where a query begins: row 0, from row to row, from head to head
 }
 
 // attention lowers to one dispatch where a row's chunks are done by one workgroup, and
 // otherwise to one for each pass over the chunks and one that joins them.
 func (l *lowering) attention(o *ops.Attention) error {
 	a := l.planAttention(o)
+	if err := l.placeQueries(&a); err != nil {
+		return err
+	}
 	if need, most := a.sharedBytes(l.exact()), l.rt.b.dev.Limits().SharedBytes; need > most {
 		return fmt.Errorf("keys of %d columns need %d bytes of shared memory, the device has %d: %w",
 			a.cache.KeyDim, need, most, ops.ErrUnsupported)
 	}
-	if a.chunks == 1 || a.rows > splitRows || a.bytes() > splitBytes {
+	software := l.rt.b.dev.Info().Software
+	if a.chunks == 1 || (a.rows > splitRows || a.bytes() > splitBytes) && (a.chunks <= wholeChunks || !software) {
 		return l.attend(a, stageAll, region{})
 	}
 	part := l.scratch(a.bytes())
@@ -79,13 +92,49 @@ func (l *lowering) planAttention(o *ops.Attention) attentionPlan {
 	return a
 }
 
+// placeQueries decides how the kernel reads queries: from the activations, or as texels
+// of the activations or of a copy in which heads are whole units and, for an exact
+// attention over halves, halves.
+func (l *lowering) placeQueries(a *attentionPlan) error {
+	q, dim := l.operand(a.op.Q), a.cache.KeyDim
+	a.q = params{}.view(q).i32(dim)
+	keys, values, _ := l.cache(a.op.Cache)
+	if a.texels = l.fetches(max(keys.bytes(), values.bytes(), q.bytes())); !a.texels {
+		return nil
+	}
+	halves := l.exact() && l.rt.opts.KV == ops.KVF16
+	if dim%8 == 0 && q.at%4 == 0 && q.stride%4 == 0 && !halves {
+		a.queries, a.q = q.region, params{}.u32(q.at/4, q.stride/4).i32(dim/4)
+		return nil
+	}
+	padded := (dim + 7) &^ 7
+	a.queries, a.q = l.scratch(4*int64(a.rows*a.op.Heads*padded)), params{}.i32(0, a.op.Heads*padded/4, padded/4)
+	return l.dispatch(dispatch{
+		kernel: "attention_queries",
+		bind:   []region{l.batchBuffer(), q.region, a.queries},
+		params: params{}.u32(l.rows(a.op.Q).count).i32(a.op.Heads, dim, flag(halves)).view(q),
+		groups: [3]int{groupsOf(a.op.Heads * padded), a.rows},
+		reads:  l.views(a.op.Q),
+		writes: regions(a.queries),
+	})
+}
+
+// fetches tells whether buffers of up to so many bytes are read by texel fetches, which
+// is for software renderers: gpu/kernels/README.md.
+func (l *lowering) fetches(bytes int64) bool {
+	return l.rt.b.dev.Info().Software && 16*l.rt.b.dev.Limits().Texels >= bytes
+}
+
 // bytes is the size of what stages leave to the next: PART_SIZE of attention_rows.glsl
 // for every workgroup and chunk.
 func (a attentionPlan) bytes() int64 { return int64(a.rows*a.units*a.chunks) * a.part }
 
 // sharedBytes is the size of mem in attention.glsl.
 func (a attentionPlan) sharedBytes(exact bool) int {
-	n := (a.cache.KeyDim+7)&^7 + ops.KVChunk + ops.Lanes
+	n := ops.KVChunk + ops.Lanes
+	if !a.texels {
+		n += (a.cache.KeyDim + 7) &^ 7
+	}
 	if exact {
 		n += 2 * 64 // KEPT_CHUNKS
 	}
@@ -93,7 +142,9 @@ func (a attentionPlan) sharedBytes(exact bool) int {
 }
 
 func (a attentionPlan) constants(stage, rows uint32) []uint32 {
-	return []uint32{64, uint32(a.heads), rows, uint32(a.cache.KeyDim), uint32(a.cache.ValueDim), stage}
+	o := a.op
+	return []uint32{64, uint32(a.heads), rows, uint32(a.cache.KeyDim), uint32(a.cache.ValueDim), stage,
+		uint32(flag(o.Sinks != nil)), uint32(flag(o.ALiBi != 0)), uint32(flag(o.Softcap > 0))}
 }
 
 func (l *lowering) attend(a attentionPlan, stage uint32, part region) error {
@@ -108,7 +159,7 @@ func (l *lowering) attend(a attentionPlan, stage uint32, part region) error {
 	chunks := a.chunks
 	if stage == stageAll {
 		rows := 1
-		if a.rows > 1 {
+		if software := l.rt.b.dev.Info().Software; a.rows > 1 && (a.chunks*attentionQueries/a.heads <= wholeChunks || !software) {
 			rows = attentionQueries / a.heads
 		}
 		d.constants = a.constants(stage, uint32(rows))
@@ -122,6 +173,11 @@ func (l *lowering) attend(a attentionPlan, stage uint32, part region) error {
 		}
 	}
 	d.bind = []region{l.batchBuffer(), l.arena(o.Q), keys, values, l.vector(o.Sinks), l.slopes(o), part}
+	if a.texels {
+		d.kernel += "_texels"
+		d.bind = append(d.bind, a.queries)
+		d.reads = append(d.reads, regions(a.queries)...)
+	}
 	d.params = l.attentionParams(a, group, chunks)
 	cells := int64(a.rows) * int64(a.chunks) * ops.KVChunk
 	d.bytes = cells * int64(a.cache.KVHeads) * (headBytes(l.rt.opts.KV, a.cache.KeyDim) + headBytes(l.rt.opts.KV, a.cache.ValueDim))
@@ -147,8 +203,8 @@ func (l *lowering) joinAttention(a attentionPlan, part region) error {
 func (l *lowering) attentionParams(a attentionPlan, group, chunks int) params {
 	o, rows := a.op, l.rows(a.op.Q)
 	p := params{}.u32(rows.count, rows.pos, rows.seq, l.batch.pagesOf(group), uint32(l.batch.pageN)).
-		view(l.operand(o.Q)).view(l.operand(o.Out)).
-		i32(a.cache.KVHeads, a.share, o.Window, flag(o.Chunked), chunks, flag(o.Sinks != nil), flag(o.ALiBi != 0)).
+		bytes(a.q).view(l.operand(o.Out)).
+		i32(a.cache.KVHeads, a.share, o.Window, flag(o.Chunked), chunks, attentionQueries).
 		f32(o.Scale, o.Softcap)
 	if o.Softcap > 0 {
 		return p.f32(1 / o.Softcap)

@@ -32,3 +32,6 @@ func (p params) f32(v ...float32) params {
 
 // view appends where a view's first column lies in row 0, and its stride.
 func (p params) view(o operand) params { return p.u32(o.at, o.stride) }
+
+// bytes appends parameters that were built elsewhere.
+func (p params) bytes(o params) params { return append(p, o...) }

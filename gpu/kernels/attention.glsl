@@ -34,60 +34,101 @@
 #define VALUES 2u
 #define CHUNK 3u
 
-#if defined(KV_F16)
-STORAGE(2) readonly buffer Keys { uvec4 keys[]; };
-STORAGE(3) readonly buffer Values { uvec2 values[]; };
-#define KEY_WORDS 4u
-#elif defined(KV_F32)
+#ifdef TEXEL
+TEXELS(2) uniform highp usamplerBuffer keys;
+TEXELS(3) uniform highp usamplerBuffer values;
+TEXELS(7) uniform highp usamplerBuffer queries;
+#define FETCH(name, i) texelFetch(name, int(i))
+#else
 STORAGE(2) readonly buffer Keys { uvec4 keys[]; };
 STORAGE(3) readonly buffer Values { uvec4 values[]; };
-#define KEY_WORDS 4u
-#else
-STORAGE(2) readonly buffer Keys { uvec2 keys[]; };
-STORAGE(3) readonly buffer Values { uint values[]; };
-#define KEY_WORDS 2u
+#define FETCH(name, i) name[i]
 #endif
-#define VALUE_WORDS (KV_UNIT / 2u) // of four values
 STORAGE(4) readonly buffer Sinks { uint sinks[]; };
 STORAGE(5) readonly buffer Slopes { uint slopes[]; };
 STORAGE(6) buffer Part { uvec4 part[]; };
 
 #include "attention_rows.glsl"
 
-// Shared memory: the queries by column, the chunk's scores by position, the 16 lanes,
-// and in exact mode the largest score and the sum of the first chunks.
-#define Q_UNITS ((KEY_DIM + 7u) / 8u)
-#define SCORE (Q_UNITS * 8u)
-#define LANE (SCORE + CHUNK_SIZE)
-#define KEPT (LANE + 16u)
+// Pages whose scores an invocation takes at once, and neighbouring columns, in fours,
+// whose values it does.
+#ifdef FAST
+#define PAGES 4u
+#elif defined(TEXEL)
+#define PAGES 2u
+#else
+#define PAGES 1u
+#endif
+#ifdef TEXEL
+#define SPAN 2u
+#else
+#define SPAN 1u
+#endif
+
+// Shared memory: the chunk's exponentials by position, in fast mode as halves; something
+// of each invocation that is being reduced; in exact mode the largest score and the sum
+// of the first chunks; the queries, which a variant with texels fetches instead.
+#ifdef FAST
+shared uvec2 weights[CHUNK_SIZE];
+#else
+shared vec4 weights[CHUNK_SIZE];
+#endif
+#define LANE 0u
+#define KEPT WG
 #ifdef FAST
 #define KEPT_CHUNKS 0u
 #else
 #define KEPT_CHUNKS 64u
 #endif
-shared vec4 mem[(KEY_DIM + 7u) / 8u * 8u + CHUNK_SIZE + 16u + 2u * KEPT_CHUNKS];
+#define QUERY (KEPT + 2u * KEPT_CHUNKS)
+#define QUERY_QUADS ((KEY_DIM + 7u) / 8u * 2u)
+#ifdef TEXEL
+shared vec4 mem[KEPT + 2u * KEPT_CHUNKS];
+#else
+shared vec4 mem[QUERY + 4u * QUERY_QUADS];
+#endif
+
+#define Q_UNITS ((KEY_DIM + 7u) / 8u)
+uint queryAt[4]; // where each query begins
+
+#ifdef TEXEL
+vec4 queryQuad(uint i, uint quad) { return uintBitsToFloat(FETCH(queries, queryAt[i] + quad)); }
+
+void loadQueries() {
+	for (uint i = 0u; i < 4u; i++) {
+		uint j = there(i) ? i : 0u;
+		queryAt[i] = p.q + rowOf(j) * p.qStride + headOf(j) * p.qHead;
+	}
+	sync();
+}
+#else
+vec4 queryQuad(uint i, uint quad) { return mem[queryAt[i] + quad]; }
 
 // A column of a query.
 float query(uint i, uint d) {
 	if (!there(i) || d >= KEY_DIM) return 0.0;
-	return load(p.q + rowOf(i) * p.qStride + headOf(i) * KEY_DIM + d);
+	return load(p.q + rowOf(i) * p.qStride + headOf(i) * p.qHead + d);
 }
 
 // The queries as they meet the keys: over halves as halves.
 void loadQueries() {
-	for (uint d = gl_LocalInvocationID.x; d < SCORE; d += WG) {
-		vec4 x = vec4(query(0u, d), query(1u, d), query(2u, d), query(3u, d));
+	for (uint i = 0u; i < 4u; i++) queryAt[i] = QUERY + i * QUERY_QUADS;
+	for (uint n = gl_LocalInvocationID.x; n < 4u * QUERY_QUADS; n += WG) {
+		uint i = n / QUERY_QUADS;
+		uint d = n % QUERY_QUADS * 4u;
+		vec4 x = vec4(query(i, d), query(i, d + 1u), query(i, d + 2u), query(i, d + 3u));
 #if defined(KV_F16) && !defined(FAST)
 		x = roundHalves(x);
 #endif
-		mem[d] = x;
+		mem[QUERY + n] = x;
 	}
 	sync();
 }
+#endif
 
 // Where the KV head begins on the page of a position.
 uint headPage(uint page, uint dim) {
-	uint n = batch[p.pages + batch[p.seq + row] * p.pageN + page];
+	uint n = batch[pageTable + page];
 	return kvHead(n, p.kvHeads, kvNumber, dim);
 }
 
@@ -97,107 +138,130 @@ vec4 signedBytes(uint w) {
 }
 
 #ifdef KV_Q8
-float keyScale(uint head, uint unit, uint cell) {
-	uint half_ = scaleHalf(unit / 4u, cell, KEY_DIM);
-	uint word = head + half_ / 2u;
-	uvec2 two = keys[word / 2u];
-	uint w = (word & 1u) == 0u ? two.x : two.y;
-	return (half_ & 1u) == 0u ? lowHalf(w) : highHalf(w);
+// The half n of a head, from a texel that has it.
+float scaleOf(uvec4 v, uint n) {
+	uint i = n / 2u % 4u;
+	uint w = i < 2u ? (i == 0u ? v.x : v.y) : (i == 2u ? v.z : v.w);
+	return (n & 1u) == 0u ? lowHalf(w) : highHalf(w);
+}
+
+uvec2 pairOf(uvec4 v, uint at) { return (at & 2u) == 0u ? v.xy : v.zw; }
+
+vec4 scaledBytes(uint w, float d) {
+	PRECISE vec4 x = signedBytes(w) * d;
+	return x;
 }
 #endif
 
 // A unit of a key: eight values.
 void loadKey(uint head, uint unit, uint cell, out vec4 a, out vec4 b) {
-	uint at = (head + keyUnit(unit, cell)) / KEY_WORDS;
+	uint at = head + keyUnit(unit, cell);
+	uvec4 v = FETCH(keys, at / 4u);
 #if defined(KV_F16)
-	uvec4 w = keys[at];
-	a = widened(w.xy);
-	b = widened(w.zw);
+	a = widened(v.xy);
+	b = widened(v.zw);
 #elif defined(KV_F32)
-	a = uintBitsToFloat(keys[at]);
-	b = uintBitsToFloat(keys[at + 1u]);
+	a = uintBitsToFloat(v);
+	b = uintBitsToFloat(FETCH(keys, at / 4u + 1u));
 #else
-	uvec2 w = keys[at];
-	PRECISE vec4 d = vec4(keyScale(head, unit, cell));
-	PRECISE vec4 x = signedBytes(w.x) * d;
-	PRECISE vec4 y = signedBytes(w.y) * d;
-	a = x;
-	b = y;
+	uint n = scaleHalf(unit / 4u, cell, KEY_DIM);
+	float d = scaleOf(FETCH(keys, (head + n / 2u) / 4u), n);
+	uvec2 w = pairOf(v, at);
+	a = scaledBytes(w.x, d);
+	b = scaledBytes(w.y, d);
 #endif
 }
 
-// Four columns of a value.
-vec4 loadValue(uint head, uint quad, uint cell) {
-	uint at = (head + valueUnit(quad / 2u, cell, VALUE_DIM)) / VALUE_WORDS + (quad & 1u);
-#if defined(KV_F16)
-	return widened(values[at]);
-#elif defined(KV_F32)
-	return uintBitsToFloat(values[at]);
+// Columns 4·quad … of a value.
+void loadValue(uint head, uint quad, uint cell, out vec4 x[SPAN]) {
+	uint at = head + valueUnit(quad / 2u, cell, VALUE_DIM);
+#if defined(KV_F32)
+	for (uint i = 0u; i < SPAN; i++) x[i] = uintBitsToFloat(FETCH(values, at / 4u + quad % 2u + i));
 #else
-	uint half_ = scaleHalf(quad / 8u, cell, VALUE_DIM);
-	uint w = values[head + half_ / 2u];
-	PRECISE vec4 d = vec4((half_ & 1u) == 0u ? lowHalf(w) : highHalf(w));
-	PRECISE vec4 x = signedBytes(values[at]) * d;
-	return x;
+	uvec4 v = FETCH(values, at / 4u);
+#if defined(KV_F16)
+	for (uint i = 0u; i < SPAN; i++) x[i] = widened((quad + i) % 2u == 0u ? v.xy : v.zw);
+#else
+	uint n = scaleHalf(quad / 8u, cell, VALUE_DIM);
+	float d = scaleOf(FETCH(values, (head + n / 2u) / 4u), n);
+	uvec2 w = pairOf(v, at);
+	for (uint i = 0u; i < SPAN; i++) x[i] = scaledBytes((quad + i) % 2u == 0u ? w.x : w.y, d);
+#endif
 #endif
 }
 
 #ifdef FAST
-// Adds the products of eight columns of the queries and of a key.
-vec4 eight(vec4 sum, uint q, vec4 a, vec4 b) {
-	sum = mem[q] * a.x + sum;
-	sum = mem[q + 1u] * a.y + sum;
-	sum = mem[q + 2u] * a.z + sum;
-	sum = mem[q + 3u] * a.w + sum;
-	sum = mem[q + 4u] * b.x + sum;
-	sum = mem[q + 5u] * b.y + sum;
-	sum = mem[q + 6u] * b.z + sum;
-	sum = mem[q + 7u] * b.w + sum;
-	return sum;
-}
-
-vec4 dotKey(uint head, uint cell) {
-	PRECISE vec4 sum = vec4(0.0);
+// The products of the queries with the keys of some pages, for the invocation's cell.
+void products(uint head[PAGES], uint cell, out vec4 result[PAGES]) {
+	vec4 sum[PAGES];
 	vec4 a;
 	vec4 b;
+	for (uint i = 0u; i < PAGES; i++) sum[i] = vec4(0.0);
 	for (uint u = 0u; u < Q_UNITS; u++) {
-		loadKey(head, u, cell, a, b);
-		sum = eight(sum, 8u * u, a, b);
+		vec4 q0 = queryQuad(0u, 2u * u);
+		vec4 r0 = queryQuad(0u, 2u * u + 1u);
+		vec4 q1 = queryQuad(1u, 2u * u);
+		vec4 r1 = queryQuad(1u, 2u * u + 1u);
+		vec4 q2 = queryQuad(2u, 2u * u);
+		vec4 r2 = queryQuad(2u, 2u * u + 1u);
+		vec4 q3 = queryQuad(3u, 2u * u);
+		vec4 r3 = queryQuad(3u, 2u * u + 1u);
+		for (uint i = 0u; i < PAGES; i++) {
+			loadKey(head[i], u, cell, a, b);
+			sum[i] += vec4(dot(q0, a), dot(q1, a), dot(q2, a), dot(q3, a)) +
+				vec4(dot(r0, b), dot(r1, b), dot(r2, b), dot(r3, b));
+		}
 	}
-	return sum;
+	result = sum;
 }
 #else
-// A column belongs to lane d mod 16: the even units have lanes 0 to 7, the odd ones 8 to
-// 15, which the first step of the fold adds to them.
-vec4 dotKey(uint head, uint cell) {
-	PRECISE vec4 s0; PRECISE vec4 s1; PRECISE vec4 s2; PRECISE vec4 s3;
-	PRECISE vec4 s4; PRECISE vec4 s5; PRECISE vec4 s6; PRECISE vec4 s7;
-	PRECISE vec4 f0 = vec4(0.0); PRECISE vec4 f1 = f0; PRECISE vec4 f2 = f0; PRECISE vec4 f3 = f0;
-	PRECISE vec4 f4 = f0; PRECISE vec4 f5 = f0; PRECISE vec4 f6 = f0; PRECISE vec4 f7 = f0;
+// The same. A column belongs to lane d mod 16: even units have lanes 0 to 7, odd ones 8
+// to 15, which the first step of the fold adds to them. A vec4 here has four lanes.
+void products(uint head[PAGES], uint cell, out vec4 result[PAGES]) {
+	PRECISE vec4 low[4u * PAGES];  // lanes 0 to 3 and 8 to 11, by page and query
+	PRECISE vec4 high[4u * PAGES]; // lanes 4 to 7 and 12 to 15
+	PRECISE vec4 l[4u * PAGES];
+	PRECISE vec4 h[4u * PAGES];
 	PRECISE vec4 t;
 	vec4 a;
 	vec4 b;
-	for (uint odd = 0u; odd < 2u; odd++) {
-		s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = vec4(0.0);
-		for (uint u = odd; u < Q_UNITS; u += 2u) {
-			loadKey(head, u, cell, a, b);
-			uint q = 8u * u;
-			t = mem[q] * a.x; s0 = s0 + t;
-			t = mem[q + 1u] * a.y; s1 = s1 + t;
-			t = mem[q + 2u] * a.z; s2 = s2 + t;
-			t = mem[q + 3u] * a.w; s3 = s3 + t;
-			t = mem[q + 4u] * b.x; s4 = s4 + t;
-			t = mem[q + 5u] * b.y; s5 = s5 + t;
-			t = mem[q + 6u] * b.z; s6 = s6 + t;
-			t = mem[q + 7u] * b.w; s7 = s7 + t;
+	for (uint k = 0u; k < 4u * PAGES; k++) low[k] = high[k] = l[k] = h[k] = vec4(0.0);
+	uint evens = (Q_UNITS + 1u) / 2u;
+	for (uint n = 0u; n < Q_UNITS; n++) {
+		uint u = n < evens ? 2u * n : 2u * (n - evens) + 1u;
+		if (n == evens) {
+			for (uint k = 0u; k < 4u * PAGES; k++) {
+				low[k] = l[k];
+				high[k] = h[k];
+				l[k] = h[k] = vec4(0.0);
+			}
 		}
-		f0 = f0 + s0; f1 = f1 + s1; f2 = f2 + s2; f3 = f3 + s3;
-		f4 = f4 + s4; f5 = f5 + s5; f6 = f6 + s6; f7 = f7 + s7;
+		vec4 q[8];
+		for (uint k = 0u; k < 8u; k++) q[k] = queryQuad(k / 2u, 2u * u + k % 2u);
+		for (uint i = 0u; i < PAGES; i++) {
+			loadKey(head[i], u, cell, a, b);
+			for (uint k = 0u; k < 4u; k++) {
+				t = q[2u * k] * a;
+				l[4u * i + k] = l[4u * i + k] + t;
+				t = q[2u * k + 1u] * b;
+				h[4u * i + k] = h[4u * i + k] + t;
+			}
+		}
 	}
-	f0 = f0 + f4; f1 = f1 + f5; f2 = f2 + f6; f3 = f3 + f7;
-	f0 = f0 + f2; f1 = f1 + f3;
-	t = f0 + f1;
-	return t;
+	for (uint k = 0u; k < 4u * PAGES; k++) {
+		low[k] = low[k] + l[k];
+		high[k] = high[k] + h[k];
+	}
+	for (uint i = 0u; i < PAGES; i++) {
+		for (uint k = 0u; k < 4u; k++) {
+			t = low[4u * i + k] + high[4u * i + k];
+			PRECISE float even = t.x + t.z;
+			PRECISE float odd = t.y + t.w;
+			PRECISE float sum = even + odd;
+			low[4u * i + k].x = sum;
+		}
+		result[i] = vec4(low[4u * i].x, low[4u * i + 1u].x, low[4u * i + 2u].x, low[4u * i + 3u].x);
+	}
 }
 #endif
 
@@ -208,103 +272,143 @@ bvec4 seen(uint j) {
 	return bvec4(a.x && b.x, a.y && b.y, a.z && b.z, a.w && b.w);
 }
 
+vec4 slopesOf() {
+	vec4 x = vec4(0.0);
+	for (uint i = 0u; i < p.queries; i++) x[i] = uintBitsToFloat(slopes[min(headOf(i), p.kvHeads * p.share - 1u)]);
+	return x;
+}
+
 // A dot product as the score of position j.
 vec4 scored(vec4 dot_, uint j) {
 	PRECISE vec4 s = dot_ * p.scale;
-	if (p.cap > 0.0) {
+	if (CAPPED != 0u) {
 		PRECISE vec4 t = s * p.invCap;
 		t = tanhs(t);
 		s = t * p.cap;
 	}
-	if (p.sloped != 0u) {
-		PRECISE vec4 bias = PER_HEAD(slopes) * vec4(ivec4(int(j)) - hi);
+	if (SLOPED != 0u) {
+		PRECISE vec4 bias = slopesOf() * vec4(ivec4(int(j)) - hi);
 		s = s + bias;
 	}
 	return s;
 }
 
-// Whether any query sees a cell of a page.
-bool needed(uint page) { return page >= first / KV_CELLS && page <= last / KV_CELLS; }
+vec4 own[4]; // the invocation's scores or exponentials, by page
 
-// The largest of the chunk's scores. The scores were written before the last sync.
-vec4 largest() {
+// The largest x of all invocations.
+vec4 largest(vec4 x) {
 	uint lane = gl_LocalInvocationID.x;
-	if (lane < 16u) {
-		vec4 m = mem[SCORE + lane];
-		for (uint i = 1u; i < 16u; i++) m = max(m, mem[SCORE + 16u * i + lane]);
-		mem[LANE + lane] = m;
+	sync(); // the last sum is read
+	mem[LANE + lane] = x;
+	sync();
+	if (lane < 8u) {
+		for (uint i = lane + 8u; i < WG; i += 8u) x = max(x, mem[LANE + i]);
+		mem[LANE + lane] = x;
 	}
 	sync();
-	vec4 m = mem[LANE];
-	for (uint i = 1u; i < 16u; i++) m = max(m, mem[LANE + i]);
-	return m;
+	if (lane == 0u) {
+		for (uint i = lane + 1u; i < 8u; i++) x = max(x, mem[LANE + i]);
+		mem[LANE] = x;
+	}
+	sync();
+	return mem[LANE];
 }
 
-// The sum of the chunk's exponentials, likewise.
+#ifdef FAST
+// The sum of the chunk's exponentials.
 vec4 total() {
 	uint lane = gl_LocalInvocationID.x;
+	PRECISE vec4 x = own[0] + own[1];
+	x = x + own[2];
+	x = x + own[3];
+	sync(); // largest is read
+	mem[LANE + lane] = x;
+	sync();
+	if (lane < 8u) {
+		for (uint i = lane + 8u; i < WG; i += 8u) x = x + mem[LANE + i];
+		mem[LANE + lane] = x;
+	}
+	sync();
+	if (lane == 0u) {
+		for (uint i = lane + 1u; i < 8u; i++) x = x + mem[LANE + i];
+		mem[LANE] = x;
+	}
+	sync();
+	return mem[LANE];
+}
+#else
+// The sum of the chunk's exponentials in 16 lanes, by position.
+vec4 total() {
+	uint lane = gl_LocalInvocationID.x;
+	sync(); // the exponentials are there, largest is read
 	if (lane < 16u) {
 		PRECISE vec4 s = vec4(0.0);
-		for (uint i = 0u; i < 16u; i++) s = s + mem[SCORE + 16u * i + lane];
+		for (uint i = lane; i < CHUNK_SIZE; i += 16u) s = s + weights[i];
 		mem[LANE + lane] = s;
 	}
-	sync();
-	PRECISE vec4 a0 = mem[LANE] + mem[LANE + 8u];
-	PRECISE vec4 a1 = mem[LANE + 1u] + mem[LANE + 9u];
-	PRECISE vec4 a2 = mem[LANE + 2u] + mem[LANE + 10u];
-	PRECISE vec4 a3 = mem[LANE + 3u] + mem[LANE + 11u];
-	PRECISE vec4 a4 = mem[LANE + 4u] + mem[LANE + 12u];
-	PRECISE vec4 a5 = mem[LANE + 5u] + mem[LANE + 13u];
-	PRECISE vec4 a6 = mem[LANE + 6u] + mem[LANE + 14u];
-	PRECISE vec4 a7 = mem[LANE + 7u] + mem[LANE + 15u];
-	PRECISE vec4 b0 = a0 + a4;
-	PRECISE vec4 b1 = a1 + a5;
-	PRECISE vec4 b2 = a2 + a6;
-	PRECISE vec4 b3 = a3 + a7;
-	PRECISE vec4 c0 = b0 + b2;
-	PRECISE vec4 c1 = b1 + b3;
-	PRECISE vec4 d = c0 + c1;
-	return d;
-}
-
-// The scores of chunk c, into shared memory; the largest comes back.
-vec4 scores(uint c) {
-	uint cell = gl_LocalInvocationID.x;
-	for (uint i = 0u; i < 4u; i++) {
-		uint page = 4u * c + i;
-		uint j = KV_CELLS * page + cell;
-		vec4 s = vec4(MASKED);
-		if (needed(page)) s = mix(s, scored(dotKey(headPage(page, KEY_DIM), cell), j), seen(j));
-		mem[SCORE + KV_CELLS * i + cell] = s;
+	for (uint n = 2u * p.queries; n > 0u; n /= 2u) {
+		sync();
+		if (lane < n) {
+			PRECISE vec4 s = mem[LANE + lane] + mem[LANE + lane + n];
+			mem[LANE + lane] = s;
+		}
 	}
 	sync();
-	return largest();
+	return mem[LANE];
+}
+#endif
+
+// The scores of chunk c; the largest comes back. Of pages that are taken together with
+// one that a query sees, those that none sees may be anything.
+vec4 scores(uint c) {
+	uint cell = gl_LocalInvocationID.x;
+	vec4 most = vec4(MASKED);
+	for (uint side = 0u; side < 4u; side += PAGES) {
+		uint head[PAGES];
+		vec4 s[PAGES];
+		uint page = 4u * c + side;
+		uint from = max(page, first / KV_CELLS);
+		uint to = min(page + PAGES - 1u, last / KV_CELLS);
+		if (from <= to) {
+			for (uint i = 0u; i < PAGES; i++) head[i] = headPage(clamp(page + i, from, to), KEY_DIM);
+			products(head, cell, s);
+		}
+		for (uint i = 0u; i < PAGES; i++) {
+			uint j = KV_CELLS * (page + i) + cell;
+			own[side + i] = vec4(MASKED);
+			if (from <= to) own[side + i] = mix(vec4(MASKED), scored(s[i], j), seen(j));
+			most = max(most, own[side + i]);
+		}
+	}
+	return largest(most);
 }
 
-// The exponentials of the scores of chunk c relative to m, in their place; their sum
-// comes back.
+// The exponentials of the scores of chunk c relative to m; their sum comes back.
 vec4 exponentials(uint c, vec4 m) {
 	uint cell = gl_LocalInvocationID.x;
 	for (uint i = 0u; i < 4u; i++) {
-		uint at = SCORE + KV_CELLS * i + cell;
 		uint j = CHUNK_SIZE * c + KV_CELLS * i + cell;
-		mem[at] = mix(vec4(0.0), relative(mem[at], m), seen(j));
+		own[i] = mix(vec4(0.0), relative(own[i], m), seen(j));
+#ifdef FAST
+		uvec2 h = uvec2(packHalf2x16(own[i].xy), packHalf2x16(own[i].zw));
+		weights[KV_CELLS * i + cell] = h;
+		own[i] = widened(h); // what is added up is what is kept
+#else
+		weights[KV_CELLS * i + cell] = own[i];
+#endif
 	}
-	sync();
 	return total();
 }
 
 #ifndef FAST
 // The exponentials of a chunk as probabilities, over halves as halves.
 void probabilities(vec4 weight) {
-	uint cell = gl_LocalInvocationID.x;
 	for (uint i = 0u; i < 4u; i++) {
-		uint at = SCORE + KV_CELLS * i + cell;
-		vec4 e = times(mem[at], weight);
+		vec4 e = times(own[i], weight);
 #ifdef KV_F16
 		e = roundHalves(e);
 #endif
-		mem[at] = e;
+		weights[KV_CELLS * i + gl_LocalInvocationID.x] = e;
 	}
 	sync();
 }
@@ -312,9 +416,11 @@ void probabilities(vec4 weight) {
 
 // Columns 4·quad … of the values of chunk c, weighed by what stands in the place of the
 // scores. A value that a query does not see may be anything, NaN too.
-Columns weighed(uint c, uint quad) {
-	PRECISE vec4 s0 = vec4(0.0); PRECISE vec4 s1 = s0; PRECISE vec4 s2 = s0; PRECISE vec4 s3 = s0;
-	PRECISE vec4 t0; PRECISE vec4 t1; PRECISE vec4 t2; PRECISE vec4 t3;
+void weighed(uint c, uint quad, out Columns result[SPAN]) {
+	PRECISE vec4 sum[4u * SPAN];
+	PRECISE vec4 t;
+	vec4 v[SPAN];
+	for (uint k = 0u; k < 4u * SPAN; k++) sum[k] = vec4(0.0);
 	uint allFrom = uint(oldest(int(last)));
 	uint allTo = uint(hi.x);
 	uint from = max(first, CHUNK_SIZE * c);
@@ -323,26 +429,27 @@ Columns weighed(uint c, uint quad) {
 		uint head = headPage(page, VALUE_DIM);
 		uint end = min(to, KV_CELLS * page + KV_CELLS - 1u);
 		for (uint j = max(from, KV_CELLS * page); j <= end; j++) {
-			vec4 e = mem[SCORE + j % CHUNK_SIZE];
-			vec4 v = loadValue(head, quad, j % KV_CELLS);
-			t0 = e * v.x;
-			t1 = e * v.y;
-			t2 = e * v.z;
-			t3 = e * v.w;
+#ifdef FAST
+			vec4 e = widened(weights[j % CHUNK_SIZE]);
+#else
+			vec4 e = weights[j % CHUNK_SIZE];
+#endif
+			loadValue(head, quad, j % KV_CELLS, v);
 			if (ROWS > 1u && (j < allFrom || j > allTo)) {
 				bvec4 on = seen(j);
-				t0 = mix(vec4(0.0), t0, on);
-				t1 = mix(vec4(0.0), t1, on);
-				t2 = mix(vec4(0.0), t2, on);
-				t3 = mix(vec4(0.0), t3, on);
+				for (uint k = 0u; k < 4u * SPAN; k++) {
+					t = e * v[k / 4u][k % 4u];
+					sum[k] = sum[k] + mix(vec4(0.0), t, on);
+				}
+			} else {
+				for (uint k = 0u; k < 4u * SPAN; k++) {
+					t = e * v[k / 4u][k % 4u];
+					sum[k] = sum[k] + t;
+				}
 			}
-			s0 = s0 + t0;
-			s1 = s1 + t1;
-			s2 = s2 + t2;
-			s3 = s3 + t3;
 		}
 	}
-	return Columns(s0, s1, s2, s3);
+	for (uint i = 0u; i < SPAN; i++) result[i] = Columns(sum[4u * i], sum[4u * i + 1u], sum[4u * i + 2u], sum[4u * i + 3u]);
 }
 
 #ifndef FAST
@@ -351,7 +458,7 @@ struct Whole { vec4 most; vec4 recip; };
 
 // The sum over the chunks ends with the sink.
 Whole whole(vec4 most, vec4 sum) {
-	if (p.sunk == 0u) return Whole(most, recips(sum));
+	if (SUNK == 0u) return Whole(most, recips(sum));
 	PRECISE vec4 s = sum + relative(sinksOf(), most);
 	return Whole(most, recips(s));
 }
@@ -359,14 +466,13 @@ Whole whole(vec4 most, vec4 sum) {
 // The weight of a chunk in the row.
 vec4 weight(vec4 chunkMax, Whole w) { return times(relative(chunkMax, w.most), w.recip); }
 
-// The exponentials of a chunk, between shared memory and part.
+// The invocation's exponentials, to part and from it.
 void partStoreExps(uint chunk) {
-	for (uint i = gl_LocalInvocationID.x; i < CHUNK_SIZE; i += WG) partStore(chunk + PART_DATA + i, mem[SCORE + i]);
+	for (uint i = 0u; i < 4u; i++) partStore(chunk + PART_DATA + KV_CELLS * i + gl_LocalInvocationID.x, own[i]);
 }
 
 void partLoadExps(uint chunk) {
-	for (uint i = gl_LocalInvocationID.x; i < CHUNK_SIZE; i += WG) mem[SCORE + i] = partLoad(chunk + PART_DATA + i);
-	sync();
+	for (uint i = 0u; i < 4u; i++) own[i] = partLoad(chunk + PART_DATA + KV_CELLS * i + gl_LocalInvocationID.x);
 }
 
 Whole partWhole(uint at, uint chunks) {
@@ -450,21 +556,24 @@ void chunks(uint unit, uint slot) {
 			if (pass + 1u < passes) continue;
 			probabilities(weight(m, w));
 #endif
-			for (uint quad = gl_LocalInvocationID.x; quad < QUADS; quad += WG) {
-				Columns a = weighed(c, quad);
-				if (STAGE != ALL) {
-					partStoreColumns(chunk, quad, a);
-					continue;
-				}
-				Columns b = noColumns();
-				if (c > from) b = emitted(quad);
+			for (uint quad = SPAN * gl_LocalInvocationID.x; quad < QUADS; quad += SPAN * WG) {
+				Columns a[SPAN];
+				weighed(c, quad, a);
+				for (uint i = 0u; i < SPAN && quad + i < QUADS; i++) {
+					if (STAGE != ALL) {
+						partStoreColumns(chunk, quad + i, a[i]);
+						continue;
+					}
+					Columns b = noColumns();
+					if (c > from) b = emitted(quad + i);
 #ifdef FAST
-				a = blendColumns(s.before, b, s.now, a);
-				if (c == to) a = timesColumns(a, ending(s));
+					b = blendColumns(s.before, b, s.now, a[i]);
+					if (c == to) b = timesColumns(b, ending(s));
 #else
-				a = addColumns(b, a);
+					b = addColumns(b, a[i]);
 #endif
-				emit(quad, a);
+					emit(quad + i, b);
+				}
 			}
 			sync();
 		}

@@ -10,6 +10,9 @@ CONSTANT(2, ROWS, 1)
 CONSTANT(3, KEY_DIM, 64)
 CONSTANT(4, VALUE_DIM, 64)
 CONSTANT(5, STAGE, 0)
+CONSTANT(6, SUNK, 0)   // 1: there are sinks
+CONSTANT(7, SLOPED, 0) // 1: there are slopes (ALiBi)
+CONSTANT(8, CAPPED, 0) // 1: scores have a softcap
 LOCAL_SIZE
 
 PARAMS uniform Params {
@@ -18,17 +21,16 @@ PARAMS uniform Params {
 	uint seq;   // [rows] number of the sequence
 	uint pages; // [sequences][pageN] page numbers
 	uint pageN;
-	uint q; uint qStride;
+	uint q; uint qStride; uint qHead; // from row to row, from head to head; texels in the variants with texels
 	uint dst; uint dstStride;
 	uint kvHeads;
 	uint share;   // query heads of a KV head
 	uint window;  // 0 = all positions
 	uint chunked; // 1: the window is the row's own run of positions, not the last ones
 	uint chunks;  // chunks that part has room for, by workgroup; 1 for stage ALL
-	uint sunk;    // 1: there are sinks
-	uint sloped;  // 1: there are slopes (ALiBi)
+	uint queries; // 4; the bound of loops that are not to be unrolled
 	float scale;
-	float cap; float invCap; // softcap of scores, 0 = none
+	float cap; float invCap; // softcap of scores
 } p;
 
 // Below every score: what is not seen.
@@ -47,6 +49,7 @@ ivec4 lo;
 ivec4 hi;
 uint first; // position that any query sees
 uint last;
+uint pageTable;
 
 uint rowOf(uint query) { return row + query / HEADS; }
 uint headOf(uint query) { return headFirst + query % HEADS; }
@@ -77,6 +80,7 @@ void selectRows(uint from, uint end) {
 	rowEnd = from + 1u;
 	while (rowEnd < end && batch[p.seq + rowEnd] == batch[p.seq + row] && batch[p.pos + rowEnd] == batch[p.pos + row] + rowEnd - row) rowEnd++;
 	int begin = int(batch[p.pos + row]);
+	pageTable = p.pages + batch[p.seq + row] * p.pageN;
 	ivec4 at = begin + ivec4(0, int(1u / HEADS), int(2u / HEADS), int(3u / HEADS));
 	bvec4 on = bvec4(there(0u), there(1u), there(2u), there(3u));
 	lo = ivec4(on.x ? oldest(at.x) : 1, on.y ? oldest(at.y) : 1, on.z ? oldest(at.z) : 1, on.w ? oldest(at.w) : 1);
@@ -85,14 +89,11 @@ void selectRows(uint from, uint end) {
 	last = uint(begin) + rowEnd - row - 1u;
 }
 
-// A float of each query's head.
-#define PER_HEAD(name) vec4(uintBitsToFloat(name[headIn(0u)]), uintBitsToFloat(name[headIn(1u)]), \
-	uintBitsToFloat(name[headIn(2u)]), uintBitsToFloat(name[headIn(3u)]))
-uint headIn(uint query) { return min(headOf(query), p.kvHeads * p.share - 1u); }
-
 vec4 sinksOf() {
-	if (p.sunk == 0u) return vec4(MASKED);
-	return PER_HEAD(sinks);
+	if (SUNK == 0u) return vec4(MASKED);
+	vec4 x = vec4(0.0);
+	for (uint i = 0u; i < p.queries; i++) x[i] = uintBitsToFloat(sinks[min(headOf(i), p.kvHeads * p.share - 1u)]);
+	return x;
 }
 
 // e^(x − m).
@@ -145,43 +146,33 @@ Columns addColumns(Columns x, Columns y) {
 
 uint dstOf(uint query) { return p.dst + rowOf(query) * p.dstStride + headOf(query) * VALUE_DIM; }
 
-// Writes columns 4·quad … of a query.
-void emitQuery(uint query, uint quad, vec4 x) {
-	if (!there(query)) return;
-	uint at = dstOf(query) + 4u * quad;
-	uint n = VALUE_DIM - 4u * quad;
-	store(at, x.x);
-	if (n > 1u) store(at + 1u, x.y);
-	if (n > 2u) store(at + 2u, x.z);
-	if (n > 3u) store(at + 3u, x.w);
-}
-
+// Writes columns 4·quad … of the queries. Software renderers compile every access to
+// memory to a hundred instructions and more, so what is done for each query stands once.
 void emit(uint quad, Columns a) {
-	emitQuery(0u, quad, vec4(a.c0.x, a.c1.x, a.c2.x, a.c3.x));
-	emitQuery(1u, quad, vec4(a.c0.y, a.c1.y, a.c2.y, a.c3.y));
-	emitQuery(2u, quad, vec4(a.c0.z, a.c1.z, a.c2.z, a.c3.z));
-	emitQuery(3u, quad, vec4(a.c0.w, a.c1.w, a.c2.w, a.c3.w));
+	uint n = min(VALUE_DIM - 4u * quad, 4u);
+	for (uint i = 0u; i < p.queries; i++) {
+		if (!there(i)) continue;
+		uint at = dstOf(i) + 4u * quad;
+		vec4 x = vec4(a.c0[i], a.c1[i], a.c2[i], a.c3[i]);
+		for (uint k = 0u; k < n; k++) store(at + k, x[k]);
+	}
 }
 
-// What emitQuery wrote.
-vec4 emittedQuery(uint query, uint quad) {
-	vec4 x = vec4(0.0);
-	if (!there(query)) return x;
-	uint at = dstOf(query) + 4u * quad;
-	uint n = VALUE_DIM - 4u * quad;
-	x.x = load(at);
-	if (n > 1u) x.y = load(at + 1u);
-	if (n > 2u) x.z = load(at + 2u);
-	if (n > 3u) x.w = load(at + 3u);
-	return x;
-}
-
+// What emit wrote.
 Columns emitted(uint quad) {
-	vec4 x = emittedQuery(0u, quad);
-	vec4 y = emittedQuery(1u, quad);
-	vec4 z = emittedQuery(2u, quad);
-	vec4 w = emittedQuery(3u, quad);
-	return Columns(vec4(x.x, y.x, z.x, w.x), vec4(x.y, y.y, z.y, w.y), vec4(x.z, y.z, z.z, w.z), vec4(x.w, y.w, z.w, w.w));
+	Columns a = noColumns();
+	uint n = min(VALUE_DIM - 4u * quad, 4u);
+	for (uint i = 0u; i < p.queries; i++) {
+		if (!there(i)) continue;
+		uint at = dstOf(i) + 4u * quad;
+		vec4 x = vec4(0.0);
+		for (uint k = 0u; k < n; k++) x[k] = load(at + k);
+		a.c0[i] = x.x;
+		a.c1[i] = x.y;
+		a.c2[i] = x.z;
+		a.c3[i] = x.w;
+	}
+	return a;
 }
 
 // part has for each workgroup and chunk, in vec4: the largest score, the sum of the
@@ -231,7 +222,7 @@ Sofar further(Sofar s, vec4 chunkMax, vec4 chunkSum) {
 
 // What the sums of columns are multiplied by in the end.
 vec4 ending(Sofar s) {
-	if (p.sunk == 0u) return recips(s.sum);
+	if (SUNK == 0u) return recips(s.sum);
 	vec4 sink = sinksOf();
 	vec4 most = max(s.most, sink);
 	vec4 rest = relative(s.most, most);

@@ -12,6 +12,7 @@ LOCAL_SIZE
 PARAMS uniform Params {
 	uint count; // word of the batch that has the number of sequences
 	uint seqs;
+	uint from; uint most; // the rows of each sequence that this dispatch does
 	uint kHeads; uint vHeads;
 	uint q; uint qStride;
 	uint k; uint kStride;
@@ -31,7 +32,8 @@ void main() {
 	uint head = col / DIM;
 	uint kHead = head % p.kHeads * DIM;
 	uint base = (seqSlot * p.vHeads + head) * DIM * DIM + col % DIM;
-	for (uint r = 0u; r < seqRows; r++) {
+	uint end = min(seqRows, p.from + p.most);
+	for (uint r = p.from; r < end; r++) {
 		uint row = seqRow + r;
 		bool fresh = seqFresh && r == 0u;
 		float decay = Exp(load(p.gate + row * p.gateStride + head));

@@ -11,6 +11,7 @@ LOCAL_SIZE
 PARAMS uniform Params {
 	uint count; // word of the batch that has the number of sequences
 	uint seqs;
+	uint from; uint most; // the rows of each sequence that this dispatch does
 	uint channels;
 	uint x; uint xStride;
 	uint dt; uint dtStride;
@@ -28,7 +29,8 @@ void main() {
 	uint ch = gl_GlobalInvocationID.x;
 	if (ch >= p.channels || !selectSeq(p.count, p.seqs)) return;
 	uint base = seqSlot * N * p.channels + ch;
-	for (uint r = 0u; r < seqRows; r++) {
+	uint end = min(seqRows, p.from + p.most);
+	for (uint r = p.from; r < end; r++) {
 		uint row = seqRow + r;
 		bool fresh = seqFresh && r == 0u;
 		float x = load(p.x + row * p.xStride + ch);

@@ -12,6 +12,7 @@ LOCAL_SIZE
 PARAMS uniform Params {
 	uint count; // word of the batch that has the number of sequences
 	uint seqs;
+	uint from; uint most; // the rows of each sequence that this dispatch does
 	uint channels;
 	uint headDim;  // P
 	uint perGroup; // heads of a group
@@ -33,7 +34,8 @@ void main() {
 	uint head = ch / p.headDim;
 	uint group = head / p.perGroup * N;
 	uint base = seqSlot * N * p.channels + ch;
-	for (uint r = 0u; r < seqRows; r++) {
+	uint end = min(seqRows, p.from + p.most);
+	for (uint r = p.from; r < end; r++) {
 		uint row = seqRow + r;
 		bool fresh = seqFresh && r == 0u;
 		float x = load(p.x + row * p.xStride + ch);

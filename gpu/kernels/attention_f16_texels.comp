@@ -1,0 +1,5 @@
+#include "common.glsl"
+#define TEXEL
+#include "numerics.glsl"
+#define KV_F16
+#include "attention.glsl"
