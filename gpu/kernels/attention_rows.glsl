@@ -81,12 +81,14 @@ void selectRows(uint from, uint end) {
 	while (rowEnd < end && batch[p.seq + rowEnd] == batch[p.seq + row] && batch[p.pos + rowEnd] == batch[p.pos + row] + rowEnd - row) rowEnd++;
 	int begin = int(batch[p.pos + row]);
 	pageTable = p.pages + batch[p.seq + row] * p.pageN;
-	ivec4 at = begin + ivec4(0, int(1u / HEADS), int(2u / HEADS), int(3u / HEADS));
+	// Rows that are outputs may lie apart.
+	ivec4 at = ivec4(begin);
+	for (uint i = 1u; i < p.queries; i++) at[i] = int(batch[p.pos + min(rowOf(i), rowEnd - 1u)]);
 	bvec4 on = bvec4(there(0u), there(1u), there(2u), there(3u));
 	lo = ivec4(on.x ? oldest(at.x) : 1, on.y ? oldest(at.y) : 1, on.z ? oldest(at.z) : 1, on.w ? oldest(at.w) : 1);
 	hi = ivec4(on.x ? at.x : 0, on.y ? at.y : 0, on.z ? at.z : 0, on.w ? at.w : 0);
 	first = uint(oldest(begin));
-	last = uint(begin) + rowEnd - row - 1u;
+	last = batch[p.pos + rowEnd - 1u];
 }
 
 vec4 sinksOf() {

@@ -18,13 +18,14 @@ vec4 widened(uvec2 w) { return vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y)); }
 
 #else
 
+// See Exp for what is said in another way than in gpu/ops.
 vec4 exps(vec4 x) {
 	vec4 y = mix(x, vec4(88.0), greaterThan(x, vec4(88.0)));
 	PRECISE vec4 t = y * 1.44269504088896341;
 	PRECISE vec4 m = t + 12582912.0;
 	ivec4 i = ivec4(floatBitsToUint(m) - 0x4B400000u);
 	vec4 n = vec4(i);
-	PRECISE vec4 q = n * 0.693359375;
+	PRECISE vec4 q = vec4(i * 355) * 0.001953125;
 	PRECISE vec4 s = y - q;
 	q = n * -2.12194440e-4;
 	s = s - q;
@@ -37,8 +38,9 @@ vec4 exps(vec4 x) {
 	PRECISE vec4 s2 = s * s;
 	q = u * s2;
 	u = q + s;
-	u = u + 1.0;
-	vec4 e = uintBitsToFloat(floatBitsToUint(u) + (uvec4(i) << 23));
+	q = 0.5 * u;
+	u = q + 0.5;
+	vec4 e = uintBitsToFloat(floatBitsToUint(u) + (uvec4(i + 1) << 23));
 	e = mix(e, vec4(0.0), lessThan(x, vec4(-87.33)));
 	return mix(e, x, areNaN(x));
 }
