@@ -31,6 +31,13 @@ var drivers = []driver{
 	{"es31", "gl", func() (device.Device, error) { return gl.Open(gl.Options{Dialect: device.GLSL310ES}) }},
 }
 
+// plain opens devices without the layer of validation, under which TestOps runs: for
+// tests of what lies above the drivers.
+var plain = []driver{
+	{"vulkan", "vulkan", func() (device.Device, error) { return vulkan.Open(vulkan.Options{}) }},
+	{"es31", "gl", func() (device.Device, error) { return gl.Open(gl.Options{Dialect: device.GLSL310ES}) }},
+}
+
 // device opens a device that is closed at the end of the test; a message of the
 // validation layer fails it.
 func (d driver) device(t testing.TB) device.Device {

@@ -18,6 +18,7 @@ type fakeDevice struct {
 
 	failSubmit, failWait error
 	failBuffer           func() error
+	failProgram          func() error
 }
 
 func newFake() *fakeDevice {
@@ -94,6 +95,11 @@ func (d *fakeDevice) NewProgram(commands []device.Command, o device.ProgramOptio
 			if b := r.Buffer.(*fakeBuffer); b.closed || r.Offset+r.Size > b.Size() || r.Offset%d.limits.OffsetAlign != 0 {
 				return nil, fmt.Errorf("command %d: binding [%d, +%d) of a buffer of %d", i, r.Offset, r.Size, b.Size())
 			}
+		}
+	}
+	if d.failProgram != nil {
+		if err := d.failProgram(); err != nil {
+			return nil, err
 		}
 	}
 	d.programs++

@@ -42,7 +42,7 @@ func (r *Runtime) Compile(s ops.Shape) (ops.Program, error) {
 	}
 	p := &Program{rt: r, shape: s, part: r.part(s), lists: make(map[int]*recording), heads: make([]headScratch, s.Outs)}
 	if _, err := p.list(1); err != nil {
-		return nil, r.failed("compile", err)
+		return nil, errors.Join(r.failed("compile", err), p.forget())
 	}
 	r.programs[p] = struct{}{}
 	return p, nil

@@ -23,7 +23,8 @@ type cuts struct {
 	scale    float64       // of the pace then
 }
 
-// record makes the device's programs, unless they are there and cut well.
+// record makes the device's programs, unless they are there and cut well. All of them
+// are there afterwards, or none.
 func (c *cuts) record() error {
 	if c.programs != nil && c.b.pace.near(c.scale) {
 		return nil
@@ -32,6 +33,14 @@ func (c *cuts) record() error {
 		return err
 	}
 	c.scale = c.b.pace.scale()
+	if err := c.cut(); err != nil {
+		return errors.Join(err, c.forget())
+	}
+	return nil
+}
+
+// cut makes programs of the list until all of it is in one.
+func (c *cuts) cut() error {
 	var commands []device.Command
 	spent := time.Duration(0)
 	for i := range c.list {

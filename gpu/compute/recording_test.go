@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -102,5 +103,55 @@ func TestErrorsAreTranslated(t *testing.T) {
 	}
 	if other := errors.New("other"); translate(other) != other || translate(nil) != nil {
 		t.Error("an error without a counterpart was changed")
+	}
+}
+
+// A list of which a part could not be recorded is not run in parts: nothing of it stays,
+// and it is recorded whole when it is asked for again.
+func TestRecordingsAreWholeOrNot(t *testing.T) {
+	for n := 1; ; n++ {
+		d := newFake()
+		b := New(d, Options{Slice: 1})
+		rt, err := b.Load(context.Background(), pass(8), passOptions(2), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := n
+		d.failProgram = func() error {
+			if left--; left == 0 {
+				return device.ErrOutOfMemory
+			}
+			return nil
+		}
+		_, err = rt.Compile(ops.Shape{Rows: 2, Outs: 1})
+		if err == nil {
+			if n < 4 {
+				t.Errorf("%d programs: the test tests nothing", n-1)
+			}
+			return
+		}
+		if !errors.Is(err, ops.ErrOutOfMemory) || d.programs != 0 {
+			t.Errorf("failure of program %d: %d programs left open, %v", n, d.programs, err)
+		}
+		prog, err := rt.Compile(ops.Shape{Rows: 2, Outs: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := prog.(*Program).lists[1]
+		for _, c := range []*cuts{&list.main, &list.top} {
+			if len(c.programs) != len(c.list) {
+				t.Errorf("failure of program %d: %d dispatches in %d programs of one", n, len(c.list), len(c.programs))
+			}
+			left = 1
+			if err := errors.Join(c.forget(), c.record()); err == nil || len(c.programs) != 0 {
+				t.Errorf("failure of a recording: %d programs, %v", len(c.programs), err)
+			}
+			if err := c.record(); err != nil || len(c.programs) != len(c.list) {
+				t.Errorf("a recording that failed is made again: %d programs of %d, %v", len(c.programs), len(c.list), err)
+			}
+		}
+		if err := errors.Join(rt.Close(), b.Close()); err != nil || d.programs != 0 {
+			t.Errorf("%d programs left open, %v", d.programs, err)
+		}
 	}
 }
