@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"ganglion/gpu/cpu"
+	"ganglion/gpu/device"
 	"ganglion/gpu/engine"
+	"ganglion/gpu/gguf"
 	"ganglion/gpu/ops"
 )
 
@@ -38,8 +40,37 @@ func greedy(t *testing.T, b ops.Backend, path string, prompt []int32, n int) (to
 	return tokens
 }
 
-// The real model gives the processor's tokens in exact mode, and no more is read back
-// than the head of a token.
+// counted is a device that adds up what is allocated for weights.
+type counted struct {
+	device.Device
+	weights int64
+}
+
+func (d *counted) NewBuffer(size int64, u device.Usage) (device.Buffer, error) {
+	if u == device.Weights {
+		d.weights += size
+	}
+	return d.Device.NewBuffer(size, u)
+}
+
+// matrixBytes is the size of a model's matrices in its file.
+func matrixBytes(t *testing.T, path string) (n int64) {
+	t.Helper()
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, w := range f.Tensors() {
+		if len(w.Dims) > 1 {
+			n += w.Bytes
+		}
+	}
+	return n
+}
+
+// The real model gives the processor's tokens in exact mode; all its weights are on the
+// device, and no more is read back than the head of a token.
 func TestRealModel(t *testing.T) {
 	path := os.Getenv("GANGLION_TEST_MODEL")
 	if path == "" {
@@ -54,10 +85,16 @@ func TestRealModel(t *testing.T) {
 	want := greedy(t, c, path, prompt, 4)
 	for _, d := range drivers[:2] {
 		t.Run(d.name, func(t *testing.T) {
-			b := New(d.device(t), Options{Shared: true})
+			counted := &counted{Device: d.device(t)}
+			b := New(counted, Options{Shared: true})
 			defer b.Close()
 			if got := greedy(t, b, path, prompt, 4); !slices.Equal(got, want) {
 				t.Errorf("tokens %v, the processor has %v", got, want)
+			}
+			// No weight stays behind: what the device holds is as much as the file does, and
+			// nothing but the device computes, for the backend has no other code.
+			if n := matrixBytes(t, path); counted.weights < n || float64(counted.weights) > 1.06*float64(n) {
+				t.Errorf("%d bytes of weights on the device, the file's matrices are %d", counted.weights, n)
 			}
 			s := b.Stats()
 			t.Logf("a token: %+v", s)
