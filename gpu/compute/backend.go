@@ -25,6 +25,8 @@ type Options struct {
 	Shaders func(name string) *device.Shader
 	// Shared leaves the device open when the backend is closed.
 	Shared bool
+	// Plain leaves every operation a dispatch of its own (see fusion).
+	Plain bool
 	// Inexact refuses exact mode: the driver was found to break its contract (gpu/probe).
 	Inexact bool
 	// Deadline is what a run may take beyond its predicted time before the device counts

@@ -58,12 +58,9 @@ func lower(r *Runtime, s ops.Shape, chunks int) (*lowering, error) {
 			l.tempAt = 0
 			clear(l.staged)
 		}
-		n, err := l.op(i)
+		n, err := l.run(i)
 		if err != nil {
 			return nil, fmt.Errorf("operation %d (%s): %w", i, l.plan.Ops[i].Name(), err)
-		}
-		for _, op := range l.plan.Ops[i : i+n] {
-			l.unstage(op.Writes())
 		}
 		i += n
 	}
@@ -87,62 +84,76 @@ func (l *lowering) lowerHeads() error {
 // want raises what a memory needs.
 func want(m *memory, bytes int64) { m.need = max(m.need, bytes) }
 
-// op appends the dispatches of operation i and gives how many operations they cover:
-// an operation may take those behind it along.
-func (l *lowering) op(i int) (covered int, err error) {
-	switch o := l.plan.Ops[i].(type) {
-	case *ops.Embed:
-		err = l.embed(o)
-	case *ops.MatMul:
-		err = l.matMul(o)
-	case *ops.LowRank:
-		err = l.lowRank(o)
-	case *ops.ExpertMatMul:
-		err = l.expertMatMul(o)
-	case *ops.Attention:
-		err = l.attention(o)
-	case *ops.Route:
-		err = l.route(o)
-	case *ops.ExpertSum:
-		err = l.expertSum(o)
-	case *ops.ShortConv:
-		err = l.shortConv(o)
-	case *ops.Mamba1:
-		err = l.mamba1(o)
-	case *ops.Mamba2:
-		err = l.mamba2(o)
-	case *ops.GatedDelta:
-		err = l.gatedDelta(o)
-	case *ops.Rows:
-		err = l.pickRows(o)
-	case *ops.RMSNorm:
-		err = l.rmsNorm(o)
-	case *ops.LayerNorm:
-		err = l.layerNorm(o)
-	case *ops.L2Norm:
-		err = l.l2Norm(o)
-	case *ops.Binary:
-		err = l.binary(o)
-	case *ops.AddVec:
-		err = l.addVec(o)
-	case *ops.Scale:
-		err = l.scale(o)
-	case *ops.Unary:
-		err = l.unary(o)
-	case *ops.GLU:
-		err = l.glu(o)
-	case *ops.Softcap:
-		err = l.softcap(o)
-	case *ops.PosScale:
-		err = l.posScale(o)
-	case *ops.RoPE:
-		err = l.rope(o)
-	case *ops.KVStore:
-		err = l.kvStore(o)
-	default:
-		err = ops.ErrUnsupported
+// run appends the dispatches of operation i, or of the fusion that begins with it, and
+// gives how many operations they cover. Forms of what is written are forgotten: by an
+// operation when it is done, and before a fusion, which may make new ones.
+func (l *lowering) run(i int) (covered int, err error) {
+	f := l.rt.fused[i]
+	if f == nil {
+		op := l.plan.Ops[i]
+		err := l.op(op)
+		l.unstage(op.Writes())
+		return 1, err
 	}
-	return 1, err
+	for _, op := range l.plan.Ops[i : i+f.count()] {
+		l.unstage(op.Writes())
+	}
+	return f.count(), f.lower(l)
+}
+
+// op appends the dispatches of an operation by itself.
+func (l *lowering) op(op ops.Op) error {
+	switch o := op.(type) {
+	case *ops.Embed:
+		return l.embed(o)
+	case *ops.MatMul:
+		return l.matMul(o)
+	case *ops.LowRank:
+		return l.lowRank(o)
+	case *ops.ExpertMatMul:
+		return l.expertMatMul(o)
+	case *ops.Attention:
+		return l.attention(o)
+	case *ops.Route:
+		return l.route(o)
+	case *ops.ExpertSum:
+		return l.expertSum(o)
+	case *ops.ShortConv:
+		return l.shortConv(o)
+	case *ops.Mamba1:
+		return l.mamba1(o)
+	case *ops.Mamba2:
+		return l.mamba2(o)
+	case *ops.GatedDelta:
+		return l.gatedDelta(o)
+	case *ops.Rows:
+		return l.pickRows(o)
+	case *ops.RMSNorm:
+		return l.rmsNorm(o)
+	case *ops.LayerNorm:
+		return l.layerNorm(o)
+	case *ops.L2Norm:
+		return l.l2Norm(o)
+	case *ops.Binary:
+		return l.binary(o)
+	case *ops.AddVec:
+		return l.addVec(o)
+	case *ops.Scale:
+		return l.scale(o)
+	case *ops.Unary:
+		return l.unary(o)
+	case *ops.GLU:
+		return l.glu(o)
+	case *ops.Softcap:
+		return l.softcap(o)
+	case *ops.PosScale:
+		return l.posScale(o)
+	case *ops.RoPE:
+		return l.rope(o)
+	case *ops.KVStore:
+		return l.kvStore(o)
+	}
+	return ops.ErrUnsupported
 }
 
 // exact tells whether the lowering is for exact mode.

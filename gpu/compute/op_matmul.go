@@ -50,19 +50,28 @@ func (l *lowering) stageRegion(x operand, cols, parts, rows int, isFloats bool, 
 	d := dispatch{kernel: "stage", constants: []uint32{stageWG}, reads: reads}
 	units := (cols + ops.Lanes - 1) / ops.Lanes * 4 // texels of floats
 	s := staged{stride: units}
-	if !isFloats {
+	if isFloats {
+		s.region = l.scratch(texel * int64(s.stride) * int64(rows*parts))
+	} else {
 		units = cols / ops.WholeBlock
-		d.kernel, s.stride = "quantize", units*(8+infoTexels)
-		if !l.exact() {
-			d.kernel, s.stride = "quantize_fast", units*(4+infoTexels)
-		}
+		d.kernel, s = l.variant("quantize"), l.wholeRows(cols, rows*parts)
 	}
-	s.region = l.scratch(texel * int64(s.stride) * int64(rows*parts))
 	d.bind = []region{l.batchBuffer(), x.region, s.region}
 	d.params = params{}.u32(count).view(x).i32(cols, parts, units, 0, s.stride)
 	d.groups = [3]int{(units + stageWG - 1) / stageWG, rows * parts}
 	d.writes = regions(s.region)
 	return s, l.dispatch(d)
+}
+
+// wholeRows is room for rows of whole numbers.
+func (l *lowering) wholeRows(cols, rows int) staged {
+	texels := 8 + infoTexels // of a block
+	if !l.exact() {
+		texels = 4 + infoTexels
+	}
+	s := staged{stride: cols / ops.WholeBlock * texels}
+	s.region = l.scratch(texel * int64(s.stride) * int64(rows))
+	return s
 }
 
 // unstage forgets forms of views that an operation has written to.

@@ -14,8 +14,9 @@ type Runtime struct {
 	b      *Backend
 	plan   *ops.Plan
 	opts   ops.Options
-	layout ops.Layout // of padded, see paddedLayout
-	widths []int      // by buffer: elements from row to row
+	fused  map[int]fusion // by the number of their first operation
+	layout ops.Layout     // of padded, see paddedLayout
+	widths []int          // by buffer: elements from row to row
 	paging *ops.Paging
 
 	weights  []*memory
@@ -40,7 +41,7 @@ type Runtime struct {
 
 func newRuntime(b *Backend, p *ops.Plan, o ops.Options) *Runtime {
 	r := &Runtime{b: b, plan: p, opts: o, programs: make(map[*Program]struct{})}
-	r.layout, r.widths = paddedLayout(p)
+	r.layout, r.widths = paddedLayout(p, p.Ops)
 	r.arena[ops.PerRow] = &memory{name: "activations", use: device.Scratch}
 	r.arena[ops.PerOut] = &memory{name: "activations of outputs", use: device.Scratch}
 	r.temp = &memory{name: "intermediate results", use: device.Scratch}
@@ -52,8 +53,9 @@ func newRuntime(b *Backend, p *ops.Plan, o ops.Options) *Runtime {
 
 // paddedLayout is ops.NewLayout with every buffer as wide as whole groups of four
 // elements, so that a kernel can read four at once from the start of any row.
-func paddedLayout(p *ops.Plan) (ops.Layout, []int) {
+func paddedLayout(p *ops.Plan, list []ops.Op) (ops.Layout, []int) {
 	padded := *p
+	padded.Ops = list
 	padded.Buffers = append([]ops.Buffer{}, p.Buffers...)
 	widths := make([]int, len(p.Buffers))
 	for i := range padded.Buffers {
@@ -66,19 +68,27 @@ func paddedLayout(p *ops.Plan) (ops.Layout, []int) {
 // load decides where everything lies, tries whether every operation can be lowered,
 // and then allocates and uploads.
 func (r *Runtime) load(ctx context.Context, progress func(done, total int64)) error {
-	if err := r.describeWeights(); err != nil {
-		return err
-	}
-	if err := r.describeCaches(); err != nil {
-		return err
-	}
-	if _, err := lower(r, ops.Shape{Rows: 1, Outs: 1}, 1); err != nil {
+	if err := r.describe(); err != nil {
 		return err
 	}
 	if err := r.uploadWeights(ctx, progress); err != nil {
 		return err
 	}
 	return r.newCaches()
+}
+
+// describe decides where everything lies and what is fused, and lowers the plan once.
+func (r *Runtime) describe() error {
+	if err := r.describeWeights(); err != nil {
+		return err
+	}
+	if err := r.describeCaches(); err != nil {
+		return err
+	}
+	r.fused = r.fuse()
+	r.layout, r.widths = paddedLayout(r.plan, together(r.plan.Ops, r.fused))
+	_, err := lower(r, ops.Shape{Rows: 1, Outs: 1}, 1)
+	return err
 }
 
 // allocate makes a memory as large as it is needed.

@@ -584,6 +584,16 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADD", Default: 0}},
 	},
 	{
+		Name: "normchain", ParamBytes: 68, Shared: 200,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "First", ReadOnly: true}, {Name: "Second", ReadOnly: true}, {Name: "Out"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "ADD", Default: 0}, {Name: "NEXT", Default: 0}, {Name: "WHOLE", Default: 0}},
+	},
+	{
+		Name: "normchain_fast", ParamBytes: 68, Shared: 392,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "First", ReadOnly: true}, {Name: "Second", ReadOnly: true}, {Name: "Out"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "ADD", Default: 0}, {Name: "NEXT", Default: 0}, {Name: "WHOLE", Default: 0}},
+	},
+	{
 		Name: "posscale", ParamBytes: 28, Shared: 0,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}},

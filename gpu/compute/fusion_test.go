@@ -1,0 +1,95 @@
+package compute
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"testing"
+
+	"ganglion/gpu/archtest"
+	"ganglion/gpu/engine"
+	"ganglion/gpu/ops"
+)
+
+// planCatcher is a backend that keeps the plan which it is given.
+type planCatcher struct {
+	ops.Backend
+	plan *ops.Plan
+	opts ops.Options
+}
+
+var errCaught = errors.New("the plan is caught")
+
+func (c *planCatcher) Load(_ context.Context, p *ops.Plan, o ops.Options, _ func(done, total int64)) (ops.Runtime, error) {
+	c.plan, c.opts = p, o
+	return nil, errCaught
+}
+
+// dispatches counts those of a decoded token whose sequence has some chunks of positions.
+func dispatches(t *testing.T, path string, o Options, n ops.Numerics, chunks int) int {
+	t.Helper()
+	b := New(newFake(), o)
+	c := &planCatcher{Backend: b}
+	_, err := engine.Open(context.Background(), engine.Config{Backend: c, Path: path, Numerics: n, Context: 4096, Slots: 1})
+	if !errors.Is(err, errCaught) {
+		t.Fatal(err)
+	}
+	r := newRuntime(b, c.plan, c.opts)
+	if err := r.describe(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := lower(r, ops.Shape{Rows: 1, Outs: 1}, chunks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if testing.Verbose() && os.Getenv("GANGLION_LIST") != "" {
+		for _, d := range l.list[:min(len(l.list), 40)] {
+			t.Log(d.kernel, d.constants, d.barrier)
+		}
+	}
+	return len(l.list)
+}
+
+// A token of the small model takes few dispatches, however long its sequence is.
+func TestDispatchesOfAToken(t *testing.T) {
+	path := os.Getenv("GANGLION_TEST_MODEL")
+	if path == "" {
+		t.Skip("GANGLION_TEST_MODEL is not set")
+	}
+	for _, mode := range []ops.Numerics{ops.Fast, ops.Exact} {
+		for _, chunks := range []int{1, 2, 16} {
+			plain, fused := dispatches(t, path, Options{Plain: true}, mode, chunks), dispatches(t, path, Options{}, mode, chunks)
+			t.Logf("%s mode, %d chunks: %d dispatches, %d when nothing is fused", mode, chunks, fused, plain)
+		}
+	}
+}
+
+// fusedFamilies have what is fused in different arrangements.
+var fusedFamilies = []string{"gemma3-dense", "llama-dense", "qwen3-dense"}
+
+// Exact mode gives the same bits whether operations are fused or not, and fusion does
+// something for each family.
+func TestFusionKeepsBits(t *testing.T) {
+	set := archtest.Golden(t)
+	dev := drivers[0].device(t)
+	plain, fused := New(dev, Options{Shared: true, Plain: true}), New(dev, Options{Shared: true})
+	defer plain.Close()
+	defer fused.Close()
+	for _, name := range fusedFamilies {
+		t.Run(name, func(t *testing.T) {
+			path := set.Path(t, name)
+			before, after := dispatches(t, path, Options{Plain: true}, ops.Exact, 1), dispatches(t, path, Options{}, ops.Exact, 1)
+			t.Logf("%d dispatches, %d when nothing is fused", after, before)
+			if after >= before {
+				t.Errorf("%d dispatches of %d are left: nothing is fused", after, before)
+			}
+			want, got := logitsOf(t, plain, path, ops.Exact, set.Tokens), logitsOf(t, fused, path, ops.Exact, set.Tokens)
+			for i := range want {
+				if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+					t.Fatalf("logit %d is %v fused and %v apart", i, got[i], want[i])
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,6 @@
+#define EXACT
+#include "common.glsl"
+#include "numerics.glsl"
+#include "lanes.glsl"
+#include "act.glsl"
+#include "normchain.glsl"

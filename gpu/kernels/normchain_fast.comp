@@ -1,0 +1,5 @@
+#define FAST
+#include "common.glsl"
+#include "numerics_fast.glsl"
+#include "act.glsl"
+#include "normchain.glsl"
