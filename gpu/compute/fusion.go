@@ -35,8 +35,10 @@ func (r *Runtime) fuse() map[int]fusion {
 // fusionAt is the run that begins at an operation, nil when there is none.
 func (r *Runtime) fusionAt(i int) fusion {
 	list := r.plan.Ops[i:]
-	if f := r.normChain(list); f != nil {
-		return f
+	for _, find := range []func([]ops.Op) fusion{r.products, r.headStore, r.normChain, r.gluWhole} {
+		if f := find(list); f != nil {
+			return f
+		}
 	}
 	return nil
 }

@@ -241,7 +241,7 @@ func (l *lowering) operand(v ops.View) operand {
 	}
 	return operand{
 		region: region{mem: l.rt.arena[l.set(v)], size: 4 * int64(width) * int64(l.capacity(v))},
-		at:     uint32(l.rt.layout.Offset[v.Buf]*l.capacity(v) + v.Off),
+		at:     uint32(l.rt.layout.Offset[v.Buf]*l.capacity(v) + l.rt.host[v.Buf].base + v.Off),
 		stride: uint32(l.rt.widths[v.Buf]),
 		width:  uint32(v.Width),
 	}
@@ -322,6 +322,9 @@ func (l *lowering) views(vs ...ops.View) []touch {
 	for _, v := range vs {
 		if v.Width == 0 {
 			continue
+		}
+		if h, ok := l.rt.host[v.Buf]; ok {
+			v.Buf, v.Off = h.buf, h.base+v.Off
 		}
 		from := 4 * int64(l.rt.layout.Offset[v.Buf]) * int64(l.capacity(v))
 		ts = append(ts, touch{mem: l.rt.arena[l.set(v)], from: from,

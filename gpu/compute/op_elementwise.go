@@ -65,11 +65,13 @@ func (l *lowering) unary(o *ops.Unary) error {
 	return l.dispatch(d)
 }
 
-func (l *lowering) glu(o *ops.GLU) error {
-	d := l.elementwise(l.variant("glu"), functionFlops, o.Out, o.Gate, o.Up)
+func (l *lowering) glu(o *ops.GLU) error { return l.dispatch(l.gluDispatch(o, "glu")) }
+
+func (l *lowering) gluDispatch(o *ops.GLU, kernel string) dispatch {
+	d := l.elementwise(l.variant(kernel), functionFlops, o.Out, o.Gate, o.Up)
 	d.constants = chosen(int(o.Act), flag(o.Alpha > 0))
 	d.params = d.params.view(l.operand(o.Gate)).view(l.operand(o.Up)).view(l.operand(o.Out)).f32(o.Limit, o.Alpha, o.UpOffset)
-	return l.dispatch(d)
+	return d
 }
 
 func (l *lowering) softcap(o *ops.Softcap) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"ganglion/gpu/device"
 	"ganglion/gpu/ops"
@@ -15,8 +16,10 @@ type Runtime struct {
 	plan   *ops.Plan
 	opts   ops.Options
 	fused  map[int]fusion // by the number of their first operation
-	layout ops.Layout     // of padded, see paddedLayout
-	widths []int          // by buffer: elements from row to row
+	stacks map[*ops.Weight]*stack
+	host   map[ops.Buf]place // of buffers that lie in others
+	layout ops.Layout        // of padded, see paddedLayout
+	widths []int             // by buffer: elements from row to row
 	paging *ops.Paging
 
 	weights  []*memory
@@ -41,7 +44,7 @@ type Runtime struct {
 
 func newRuntime(b *Backend, p *ops.Plan, o ops.Options) *Runtime {
 	r := &Runtime{b: b, plan: p, opts: o, programs: make(map[*Program]struct{})}
-	r.layout, r.widths = paddedLayout(p, p.Ops)
+	r.layout, r.widths = paddedLayout(p, p.Ops, nil)
 	r.arena[ops.PerRow] = &memory{name: "activations", use: device.Scratch}
 	r.arena[ops.PerOut] = &memory{name: "activations of outputs", use: device.Scratch}
 	r.temp = &memory{name: "intermediate results", use: device.Scratch}
@@ -51,18 +54,47 @@ func newRuntime(b *Backend, p *ops.Plan, o ops.Options) *Runtime {
 	return r
 }
 
-// paddedLayout is ops.NewLayout with every buffer as wide as whole groups of four
-// elements, so that a kernel can read four at once from the start of any row.
-func paddedLayout(p *ops.Plan, list []ops.Op) (ops.Layout, []int) {
+// paddedLayout is ops.NewLayout of a list of operations with every buffer as wide as
+// whole groups of four elements, so that a kernel can read four at once from the start of
+// any row. Buffers that have a host lie in it, as columns of its rows.
+func paddedLayout(p *ops.Plan, list []ops.Op, host map[ops.Buf]place) (ops.Layout, []int) {
 	padded := *p
-	padded.Ops = list
+	padded.Ops = hosted(list, host)
 	padded.Buffers = append([]ops.Buffer{}, p.Buffers...)
 	widths := make([]int, len(p.Buffers))
 	for i := range padded.Buffers {
 		widths[i] = (p.Buffers[i].Width + 3) &^ 3
+		if h, ok := host[ops.Buf(i)]; ok {
+			widths[i] = (h.width + 3) &^ 3
+		}
 		padded.Buffers[i].Width = widths[i]
 	}
-	return ops.NewLayout(&padded), widths
+	layout := ops.NewLayout(&padded)
+	for b, h := range host {
+		layout.Offset[b] = layout.Offset[h.buf]
+	}
+	return layout, widths
+}
+
+// hosted are operations with the views of their buffers' hosts.
+func hosted(list []ops.Op, host map[ops.Buf]place) []ops.Op {
+	if len(host) == 0 {
+		return list
+	}
+	views := func(vs []ops.View) []ops.View {
+		vs = slices.Clone(vs)
+		for i, v := range vs {
+			if h, ok := host[v.Buf]; ok {
+				vs[i] = ops.View{Buf: h.buf, Off: h.base + v.Off, Width: v.Width}
+			}
+		}
+		return vs
+	}
+	all := make([]ops.Op, len(list))
+	for i, op := range list {
+		all[i] = &fused{Op: op, reads: views(op.Reads()), writes: views(op.Writes())}
+	}
+	return all
 }
 
 // load decides where everything lies, tries whether every operation can be lowered,
@@ -86,7 +118,7 @@ func (r *Runtime) describe() error {
 		return err
 	}
 	r.fused = r.fuse()
-	r.layout, r.widths = paddedLayout(r.plan, together(r.plan.Ops, r.fused))
+	r.layout, r.widths = paddedLayout(r.plan, together(r.plan.Ops, r.fused), r.host)
 	_, err := lower(r, ops.Shape{Rows: 1, Outs: 1}, 1)
 	return err
 }

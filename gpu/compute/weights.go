@@ -132,10 +132,18 @@ func (r *Runtime) describeWeights() error {
 	s := slabs{limit: min(windowBytes, limits.BindingBytes, limits.BufferBytes), name: "weights"}
 	v := slabs{limit: s.limit, name: "vectors"}
 	r.matrices, r.vectors = make(map[*ops.Weight]*matrix), make(map[*ops.Weight]region)
+	r.describeStacks(uses, s.limit)
+	for _, w := range r.plan.Weights {
+		if st := r.stacks[w]; st != nil && r.matrices[w] == nil {
+			if err := r.describeStack(st, &s, &v); err != nil {
+				return err
+			}
+		}
+	}
 	for _, w := range r.plan.Weights {
 		u := uses[w]
-		if u == nil {
-			continue // registered and not used
+		if u == nil || r.placed(w) {
+			continue // registered and not used, or part of a stack
 		}
 		if u.matrix || u.factor {
 			if r.matrices[w], err = newMatrix(w, u.factor, &s); err != nil {
@@ -153,6 +161,12 @@ func (r *Runtime) describeWeights() error {
 	}
 	r.weights = append(s.all, v.all...)
 	return nil
+}
+
+// placed tells whether a weight lies somewhere already.
+func (r *Runtime) placed(w *ops.Weight) bool {
+	_, isVector := r.vectors[w]
+	return r.matrices[w] != nil || isVector
 }
 
 // newMatrix cuts a weight into windows.

@@ -204,6 +204,16 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "ACT", Default: 1}, {Name: "ALPHA", Default: 0}},
 	},
 	{
+		Name: "gluwhole", ParamBytes: 52, Shared: 264,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Out"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "ACT", Default: 1}, {Name: "ALPHA", Default: 0}},
+	},
+	{
+		Name: "gluwhole_fast", ParamBytes: 52, Shared: 264,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Out"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "ACT", Default: 1}, {Name: "ALPHA", Default: 0}},
+	},
+	{
 		Name: "heads_join", ParamBytes: 12, Shared: 3072,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act", ReadOnly: true}, {Name: "Part", ReadOnly: true}, {Name: "Heads"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}},
@@ -227,6 +237,21 @@ var table = []device.Shader{
 		Name: "heads_top_join", ParamBytes: 24, Shared: 4104,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act", ReadOnly: true}, {Name: "Part", ReadOnly: true}, {Name: "Heads"}},
 		Constants: []device.Constant{{Name: "WG", Default: 256}},
+	},
+	{
+		Name: "headstore_f16", ParamBytes: 104, Shared: 2112,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Keys"}, {Name: "Values"}, {Name: "Table", ReadOnly: true}, {Name: "QWeight", ReadOnly: true}, {Name: "KWeight", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "Q_NORM", Default: 0}, {Name: "K_NORM", Default: 0}, {Name: "ROPE", Default: 0}},
+	},
+	{
+		Name: "headstore_f32", ParamBytes: 104, Shared: 2112,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Keys"}, {Name: "Values"}, {Name: "Table", ReadOnly: true}, {Name: "QWeight", ReadOnly: true}, {Name: "KWeight", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "Q_NORM", Default: 0}, {Name: "K_NORM", Default: 0}, {Name: "ROPE", Default: 0}},
+	},
+	{
+		Name: "headstore_q8", ParamBytes: 104, Shared: 2112,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Keys"}, {Name: "Values"}, {Name: "Table", ReadOnly: true}, {Name: "QWeight", ReadOnly: true}, {Name: "KWeight", ReadOnly: true}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "Q_NORM", Default: 0}, {Name: "K_NORM", Default: 0}, {Name: "ROPE", Default: 0}},
 	},
 	{
 		Name: "kvstore_f16", ParamBytes: 48, Shared: 0,

@@ -1,0 +1,5 @@
+#define WHOLE
+#include "common.glsl"
+#include "numerics_fast.glsl"
+#include "act.glsl"
+#include "glu.glsl"

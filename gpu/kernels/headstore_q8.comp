@@ -1,0 +1,7 @@
+#define KV_Q8
+#include "common.glsl"
+#include "numerics.glsl"
+#include "lanes.glsl"
+#include "act.glsl"
+#include "kv.glsl"
+#include "headstore.glsl"
