@@ -18,14 +18,15 @@ type Settings struct {
 	AllowedHosts   []string // more names this server answers to
 	AllowedOrigins []string // sites whose pages may call the API
 
-	Backend  string // "auto" or a backend's name
-	Device   string // name or ID of a GPU; empty: any
-	Numerics string // "fast" or "exact"
-	KV       string // of ops.KVTypes: the type of cached keys and values
-	Threads  int
-	Context  int // tokens per sequence; 0: what the model was trained for, at most 4096
-	Slots    int // sequences decoded at once
-	Queue    int // requests that may wait for a slot
+	Backend      string // "auto" or a backend's name
+	Device       string // name or ID of a GPU; empty: any
+	DeviceMemory int64  // bytes that a model may take of it; 0: what a discrete one has
+	Numerics     string // "fast" or "exact"
+	KV           string // of ops.KVTypes: the type of cached keys and values
+	Threads      int
+	Context      int // tokens per sequence; 0: what the model was trained for, at most 4096
+	Slots        int // sequences decoded at once
+	Queue        int // requests that may wait for a slot
 
 	CacheTokens   int   // of finished sequences, kept beyond what the slots can need
 	SnapshotBytes int64 // for snapshots of recurrent state; 0: the engine's default

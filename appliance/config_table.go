@@ -48,6 +48,7 @@ func settingRows() []settingRow {
 		listRow("allow-origin", ",", "origin of a web site whose pages may call the API", func(s *Settings) *[]string { return &s.AllowedOrigins }),
 		textRow("backend", "auto", "what to compute on: auto (the fastest device that passed every test) or the name of a backend", func(s *Settings) *string { return &s.Backend }),
 		textRow("device", "", "GPU to compute on, by a part of its name or its ID, see `ganglion doctor`; software renderers are used only when they are named here or by the backend", func(s *Settings) *string { return &s.Device }),
+		sizeRow("device-memory", "0", "memory that a model may take of a GPU, such as 6GiB; layers that do not fit run on the processor; 0: most of what a discrete GPU has", func(s *Settings) *int64 { return &s.DeviceMemory }),
 		textRow("numerics", "fast", "fast, or exact for results equal to the bit on every machine", func(s *Settings) *string { return &s.Numerics }),
 		textRow("kv", "f16", "type of the cached keys and values: f16, f32 or q8_0", func(s *Settings) *string { return &s.KV }),
 		intRow("threads", strconv.Itoa(runtime.NumCPU()), "threads to compute with", func(s *Settings) *int { return &s.Threads }),
@@ -163,7 +164,7 @@ func durationRow(flag, def, doc string, field func(*Settings) *time.Duration) se
 
 func sizeRow(flag, def, doc string, field func(*Settings) *int64) settingRow {
 	r := newRow(flag, def, doc, kindBytes)
-	r.set = lastOf(field, parseBytes)
+	r.set = lastOf(field, ParseBytes)
 	r.get = func(s *Settings) string { return formatBytes(*field(s)) }
 	return r
 }

@@ -94,6 +94,7 @@ allow_host = "box.local"
 allow_origin = ["https://a.example"]
 backend = "cpu"
 device = "Mali"
+device_memory = "6GiB"
 numerics = "exact"
 kv = "f32"
 threads = 3
@@ -142,7 +143,7 @@ func TestSettingsFromFile(t *testing.T) {
 	want := &Settings{
 		Model: "m.gguf", LoRA: []LoRA{{"l.gguf", 0.5}}, ModelDirs: []string{"/a", "/b"}, Data: "/d", Listen: "127.0.0.1:1",
 		AllowedHosts: []string{"box.local"}, AllowedOrigins: []string{"https://a.example"},
-		Backend: "cpu", Device: "Mali", Numerics: "exact", KV: "f32", Threads: 3, Context: 8192, Slots: 2, Queue: 5, DefaultMaxTokens: 7,
+		Backend: "cpu", Device: "Mali", DeviceMemory: 6 << 30, Numerics: "exact", KV: "f32", Threads: 3, Context: 8192, Slots: 2, Queue: 5, DefaultMaxTokens: 7,
 		CacheTokens: 0, SnapshotBytes: 1 << 30, Speculate: "off", DraftModel: "d.gguf", DraftMax: 3,
 		Temperature: &temperature, TopP: &topP, MinP: &minP, TopK: &topK,
 		LogMaxAge: 30 * 24 * time.Hour, LogMaxBytes: 500e6,
@@ -302,17 +303,17 @@ func TestSettingValues(t *testing.T) {
 		text string
 		want int64
 	}{{"0", 0}, {"1", 1}, {"1GiB", 1 << 30}, {"2 KiB", 2048}, {"3kB", 3000}, {"5B", 5}, {"1TB", 1e12}} {
-		got, err := parseBytes(c.text)
+		got, err := ParseBytes(c.text)
 		if err != nil || got != c.want {
-			t.Errorf("parseBytes(%q) = %d, %v; want %d", c.text, got, err, c.want)
+			t.Errorf("ParseBytes(%q) = %d, %v; want %d", c.text, got, err, c.want)
 		}
-		if again, err := parseBytes(formatBytes(c.want)); err != nil || again != c.want {
+		if again, err := ParseBytes(formatBytes(c.want)); err != nil || again != c.want {
 			t.Errorf("formatBytes(%d) = %q reads as %d, %v", c.want, formatBytes(c.want), again, err)
 		}
 	}
 	for _, bad := range []string{"", "GiB", "-1", "1.5GiB", "9999999TiB", "1 x"} {
-		if n, err := parseBytes(bad); err == nil {
-			t.Errorf("parseBytes(%q) = %d", bad, n)
+		if n, err := ParseBytes(bad); err == nil {
+			t.Errorf("ParseBytes(%q) = %d", bad, n)
 		}
 	}
 	for _, c := range []struct {

@@ -97,6 +97,8 @@ func (s *Settings) checkCounts() error {
 		}
 	}
 	switch {
+	case s.DeviceMemory < 0:
+		return fmt.Errorf("--device-memory %d is negative", s.DeviceMemory)
 	case s.SnapshotBytes < 0:
 		return fmt.Errorf("--snapshot-bytes %d is negative", s.SnapshotBytes)
 	case s.LogMaxAge < 0:

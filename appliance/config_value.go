@@ -79,8 +79,8 @@ var byteUnits = []struct {
 	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3}, {"B", 1},
 }
 
-// parseBytes reads a count of bytes with an optional unit: binary (MiB) or decimal (MB).
-func parseBytes(v string) (int64, error) {
+// ParseBytes reads a count of bytes with an optional unit: binary (MiB) or decimal (MB).
+func ParseBytes(v string) (int64, error) {
 	digits, factor := v, int64(1)
 	for _, u := range byteUnits {
 		if d, ok := strings.CutSuffix(v, u.suffix); ok {
@@ -95,7 +95,7 @@ func parseBytes(v string) (int64, error) {
 	return n * factor, nil
 }
 
-// formatBytes writes a size so that parseBytes reads the same: with the largest binary
+// formatBytes writes a size so that ParseBytes reads the same: with the largest binary
 // unit that divides it.
 func formatBytes(n int64) string {
 	for _, u := range byteUnits[:4] {

@@ -17,6 +17,7 @@ import (
 	"ganglion/gpu/ops"
 	"ganglion/gpu/ops/ref"
 	"ganglion/gpu/probe"
+	"ganglion/gpu/split"
 )
 
 // Options says how a Machine looks at its devices.
@@ -37,6 +38,10 @@ type Choice struct {
 	Backend string // one of Names; "" is "auto"
 	Device  string // an ID, or a part of a name; "": any of the backend
 	Exact   bool   // exact mode will be asked for
+	// Memory is what a model may take of a device in bytes, the rest of it lying on the
+	// processor; 0: nine tenths of what a discrete device has, and no bound on others, whose
+	// memory is the processor's.
+	Memory int64
 }
 
 // Machine is the devices of this machine and the backends that were opened on them. It
@@ -90,6 +95,8 @@ type Opened struct {
 	ops.Backend
 	m      *Machine
 	device *probe.Device // nil: the processor
+	alone  ops.Backend   // of the device, without the processor's part
+	budget int64         // bytes that a model may take there, 0 = no bound
 }
 
 // Device is what the backend runs on; ok is false for the processor.
@@ -165,7 +172,30 @@ func (m *Machine) OpenDevice(d probe.Device, c Choice) (*Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Opened{Backend: b, m: m, device: &d}, nil
+	o := &Opened{m: m, device: &d, alone: b, budget: budgetOf(d, c)}
+	o.Backend, err = o.divided(b)
+	return o, err
+}
+
+// budgetOf is how many bytes a model may take on a device, 0 for no bound. What else runs
+// on a discrete device, a desktop most of all, keeps a tenth.
+func budgetOf(d probe.Device, c Choice) int64 {
+	if c.Memory > 0 || !d.Discrete {
+		return c.Memory
+	}
+	return d.Memory - d.Memory/10
+}
+
+// divided is a device's backend with the processor for what does not fit.
+func (o *Opened) divided(b ops.Backend) (ops.Backend, error) {
+	if o.budget <= 0 {
+		return b, nil
+	}
+	p, err := o.m.processor()
+	if err != nil {
+		return nil, err
+	}
+	return split.New(p, b, o.budget), nil
 }
 
 func (m *Machine) open(d probe.Device) (ops.Backend, error) {
@@ -278,12 +308,12 @@ func (o *Opened) Recover(failure error, failures int) (ops.Backend, error) {
 	lost := errors.Is(failure, ops.ErrDeviceLost)
 	key := deviceKey(*o.device)
 	if lost {
-		o.m.forget(key, o.Backend)
+		o.m.forget(key, o.alone)
 	}
 	if lost && !errors.Is(failure, device.ErrTimeout) && failures == 1 {
 		b, err := o.m.share(key, func() (ops.Backend, error) { return o.m.open(*o.device) })
 		if err == nil {
-			return b, nil
+			return o.divided(b)
 		}
 	}
 	if lost {

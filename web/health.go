@@ -106,10 +106,21 @@ func modelInfo(m *engine.Info) *api.ModelInfo {
 		Vocab: m.Vocab, Context: m.Context, TrainContext: m.TrainContext, Slots: m.Slots, MaxRows: m.MaxRows,
 		Backend: m.Backend, Device: m.Device, Numerics: m.Numerics, KV: m.KV, Kernels: m.Kernels, Threads: m.Threads,
 		WeightBytes: m.WeightBytes, KVBytes: m.KVBytes, ScratchBytes: m.ScratchBytes,
+		Parts: modelParts(m),
 		Sampling: api.Sampling{
 			Temperature: m.Sampling.Temperature, TopP: m.Sampling.TopP, MinP: m.Sampling.MinP, TopK: m.Sampling.TopK,
 		},
 	}
+}
+
+// modelParts is never nil.
+func modelParts(m *engine.Info) []api.Part {
+	out := make([]api.Part, len(m.Parts))
+	for i, p := range m.Parts {
+		out[i] = api.Part{Backend: p.Backend, Device: p.Device, Holds: p.Holds,
+			WeightBytes: p.Memory.Weights, KVBytes: p.Memory.KV, ScratchBytes: p.Memory.Scratch}
+	}
+	return out
 }
 
 // openAPI serves our own document.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -53,7 +54,7 @@ func newInternal(e *env) *cobra.Command {
 
 // choice is what the settings want to compute on.
 func (s *settings) choice() gpu.Choice {
-	return gpu.Choice{Backend: s.Backend, Device: s.Device, Exact: s.Numerics == "exact"}
+	return gpu.Choice{Backend: s.Backend, Device: s.Device, Memory: s.DeviceMemory, Exact: s.Numerics == "exact"}
 }
 
 // openBackend opens what a model is to run on: what the settings name, or with "auto" the
@@ -137,7 +138,9 @@ func deviceList(r probe.Report, inUse *engine.Info) []api.Device {
 		if d.State == probe.Untested {
 			a.State = "software"
 		}
-		if inUse != nil && d.State == probe.Available && inUse.Backend == string(d.API) && inUse.Device == deviceLabel(d) {
+		if inUse != nil && d.State == probe.Available && slices.ContainsFunc(inUse.Parts, func(p ops.Part) bool {
+			return p.Backend == string(d.API) && p.Device == deviceLabel(d)
+		}) {
 			a.State = "in use"
 		}
 		out = append(out, a)
@@ -170,6 +173,16 @@ func deviceNote(d probe.Device) string {
 		note += fmt.Sprintf("; lost %d times, last %s", d.Losses, d.Lost)
 	}
 	return note
+}
+
+// noteDivided says what of a model lies where, when it does not lie on one device.
+func (s *settings) noteDivided(info engine.Info) {
+	if len(info.Parts) < 2 {
+		return
+	}
+	for _, p := range info.Parts {
+		s.e.note("on %s (%s): %s, %s", p.Backend, p.Device, p.Holds, bytesText(p.Memory.Weights+p.Memory.KV+p.Memory.Scratch))
+	}
 }
 
 // noteMoved says that a model does not run on what was chosen for it.

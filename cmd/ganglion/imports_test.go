@@ -37,7 +37,7 @@ gpu/probe: gpu/device gpu/ops gpu/ops/ref gpu/tensor
 gpu/kvcache: gpu/ops
 gpu/model: gpu/ops gpu/gguf gpu/tensor
 gpu/engine: gpu/model gpu/kvcache gpu/tokenizer gpu/ops gpu/gguf
-gpu: gpu/ops gpu/ops/ref gpu/cpu gpu/compute gpu/device gpu/gl gpu/kernels gpu/probe gpu/vulkan
+gpu: gpu/ops gpu/ops/ref gpu/cpu gpu/compute gpu/device gpu/gl gpu/kernels gpu/probe gpu/split gpu/vulkan
 plugins/sampling:
 appliance: appliance/draft gpu/engine gpu/ops gpu/tokenizer plugins/sampling
 appliance/draft: gpu/engine gpu/ops plugins/sampling
@@ -49,7 +49,7 @@ web: appliance appliance/media gpu/engine gpu/tokenizer web/api
 web/api: appliance appliance/jsontext appliance/media
 web/ui:
 cmd/kernelgen: gpu/device gpu/kernels/include
-cmd/ganglion: appliance gpu gpu/compute gpu/device gpu/engine gpu/gguf gpu/gguf/synthetic gpu/kernels gpu/ops gpu/probe gpu/tensor gpu/tokenizer storage web web/api web/ui
+cmd/ganglion: appliance gpu gpu/compute gpu/device gpu/engine gpu/gguf gpu/gguf/synthetic gpu/kernels gpu/ops gpu/probe gpu/split gpu/tensor gpu/tokenizer storage web web/api web/ui
 `
 
 // below says what the tests of each part of the house may import beside their own

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -14,6 +15,8 @@ import (
 
 func newInspect(e *env) *cobra.Command {
 	var asJSON, tensors bool
+	var memory string
+	var context int
 	c := &cobra.Command{
 		Use:   "inspect [flags] FILE",
 		Short: "Print the metadata and tensors of a model file, and what a GPU makes of them",
@@ -29,14 +32,20 @@ func newInspect(e *env) *cobra.Command {
 				return modelError(err)
 			}
 			defer f.Close()
-			if asJSON {
-				return inspectJSON(e.stdout, f)
+			division, err := divide(f, memory, context)
+			if err != nil {
+				return err
 			}
-			return inspectText(e.stdout, f, tensors)
+			if asJSON {
+				return inspectJSON(e.stdout, f, division)
+			}
+			return errors.Join(inspectText(e.stdout, f, tensors), printDivision(e.stdout, division))
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&tensors, "tensors", true, "list the tensors")
+	c.Flags().StringVar(&memory, "device-memory", "", "tell what would lie on a GPU that has `SIZE` of memory for the model, such as 6GiB, and what on the processor")
+	c.Flags().IntVar(&context, "context", 0, "with --device-memory: tokens of prompt and completion together; 0: as trained, at most 4096")
 	return c
 }
 
@@ -64,7 +73,7 @@ func inspectText(w io.Writer, f *gguf.File, tensors bool) error {
 	return printPlacements(w, placements(f))
 }
 
-func inspectJSON(w io.Writer, f *gguf.File) error {
+func inspectJSON(w io.Writer, f *gguf.File, division []share) error {
 	type tensorJSON struct {
 		Name  string `json:"name"`
 		Type  string `json:"type"`
@@ -80,7 +89,8 @@ func inspectJSON(w io.Writer, f *gguf.File) error {
 		Metadata     map[string]any `json:"metadata"`
 		Tensors      []tensorJSON   `json:"tensors"`
 		Matrices     []placement    `json:"matrices"`
-	}{f.Path(), f.Version(), f.Architecture(), f.Size(), f.Parts(), map[string]any{}, []tensorJSON{}, placements(f)}
+		Division     []share        `json:"division,omitempty"`
+	}{f.Path(), f.Version(), f.Architecture(), f.Size(), f.Parts(), map[string]any{}, []tensorJSON{}, placements(f), division}
 	for _, key := range f.Keys() {
 		out.Metadata[key] = metadataJSON(f, key)
 	}

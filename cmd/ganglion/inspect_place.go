@@ -6,12 +6,15 @@ import (
 	"slices"
 	"text/tabwriter"
 
+	"ganglion/appliance"
 	"ganglion/gpu/compute"
+	"ganglion/gpu/engine"
 	"ganglion/gpu/gguf"
+	"ganglion/gpu/split"
 )
 
-// placement is how the matrices of one type lie where a model runs. A model runs whole
-// on the processor or on one GPU.
+// placement is how the matrices of one type lie where a model runs. Which of them lie
+// where, when a GPU has too little memory for all, tells a share.
 type placement struct {
 	Type    string `json:"type"`
 	Tensors int    `json:"tensors"`
@@ -77,6 +80,48 @@ func printPlacements(w io.Writer, list []placement) error {
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\n", p.Type, p.Tensors, bytesText(p.Bytes), bytesText(p.GPUBytes), how)
 		file, device = file+p.Bytes, device+p.GPUBytes
 	}
-	fmt.Fprintf(t, "all\t\t%s\t%s\ton one device, or all on the processor\n", bytesText(file), bytesText(device))
+	fmt.Fprintf(t, "all\t\t%s\t%s\twhere nothing is divided\n", bytesText(file), bytesText(device))
+	return t.Flush()
+}
+
+// share is what a device would hold of a model, as a forecast.
+type share struct {
+	On      string `json:"on"` // "processor" or "device"
+	Holds   string `json:"holds"`
+	Weights int64  `json:"weight_bytes"`
+	KV      int64  `json:"kv_bytes"`
+	Scratch int64  `json:"scratch_bytes"`
+}
+
+// divide tells how a model would be divided between the processor and a GPU with so much
+// memory, the beginning first; nil where no size is given.
+func divide(f *gguf.File, memory string, context int) ([]share, error) {
+	if memory == "" {
+		return nil, nil
+	}
+	budget, err := appliance.ParseBytes(memory)
+	if err != nil || budget < 0 || context < 0 {
+		return nil, fail(exitUsage, "", "--device-memory %q, --context %d: want a size such as 6GiB and no negative number", memory, context)
+	}
+	p, o, err := engine.PlanOf(f, engine.Config{Context: context})
+	if err != nil {
+		return nil, modelError(err)
+	}
+	var out []share
+	for _, part := range split.Forecast(p, o, budget) {
+		out = append(out, share{part.Backend, part.Holds, part.Memory.Weights, part.Memory.KV, part.Memory.Scratch})
+	}
+	return out, nil
+}
+
+func printDivision(w io.Writer, list []share) error {
+	if len(list) == 0 {
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\nON THE\tWEIGHTS\tKV CACHE\tSCRATCH\tALL\t")
+	for _, s := range list {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", s.On, bytesText(s.Weights), bytesText(s.KV), bytesText(s.Scratch), bytesText(s.Weights+s.KV+s.Scratch), s.Holds)
+	}
 	return t.Flush()
 }

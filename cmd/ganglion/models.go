@@ -82,6 +82,7 @@ func (m *models) load(f appliance.Found) {
 		info := loaded.Info()
 		m.e.note("loaded %s in %.1f s: %s, %s numerics, %d slots of %d tokens", info.Name, time.Since(began).Seconds(), info.Device, info.Numerics, info.Slots, info.Context)
 		m.s.noteMoved(info)
+		m.s.noteDivided(info)
 		m.s.noteAdapters(info)
 		guessed, err := m.s.withDraft(ctx, appliance.FromEngine(loaded), b, info.Slots)
 		if err != nil {
@@ -157,6 +158,7 @@ func (s *settings) open(ctx context.Context, slots int) (*closingEngine, error) 
 		return nil, errors.Join(modelError(err), machine.Close())
 	}
 	s.noteMoved(m.Info())
+	s.noteDivided(m.Info())
 	s.noteAdapters(m.Info())
 	return &closingEngine{Engine: m, backend: b, machine: machine, adapters: appliance.DefaultAdapters(s.LoRA)}, nil
 }

@@ -164,6 +164,22 @@ func (e *Engine) load(ctx context.Context) error {
 	return nil
 }
 
+// PlanOf is the plan of a model file and the options that a configuration gives it, as
+// Open makes them; the plan is valid as long as the file is open. Adapters are left out.
+func PlanOf(f *gguf.File, c Config) (*ops.Plan, ops.Options, error) {
+	train, err := trainContext(f)
+	if err != nil {
+		return nil, ops.Options{}, err
+	}
+	o := options(c, train)
+	p, err := model.New(f, model.Options{Context: o.Context})
+	if err != nil {
+		return nil, o, err
+	}
+	o.Snapshots = snapshots(c.SnapshotBytes, p.StateBytes())
+	return p, o, nil
+}
+
 // options fills the defaults in.
 func options(c Config, train int) ops.Options {
 	o := ops.Options{Slots: c.Slots, Context: c.Context, MaxRows: c.MaxRows, Numerics: c.Numerics, Threads: max(c.Threads, 1)}
@@ -245,6 +261,13 @@ func (e *Engine) describe() Info {
 		WeightBytes: m.Weights, KVBytes: m.KV + e.cache.Reserved(e.plan), ScratchBytes: m.Scratch,
 		Adapters: e.loaded, Sampling: samplingDefaults(e.file),
 	}
+	info.Parts = []ops.Part{{Backend: info.Backend, Device: info.Device, Holds: "everything", Memory: m}}
+	if p, ok := e.seat.runtime.(ops.Parted); ok {
+		if info.Parts = p.Parts(); len(info.Parts) == 1 { // it might have been divided, but is not
+			info.Backend, info.Device = info.Parts[0].Backend, info.Parts[0].Device
+		}
+	}
+	info.Parts[0].Memory.KV = info.KVBytes - m.KV + info.Parts[0].Memory.KV // page tables are the host's
 	info.Quantization, info.Parameters = weightStats(e.file)
 	if name, ok := e.file.String("general.name"); ok && c.Size > 0 && name != "" {
 		info.Name = name

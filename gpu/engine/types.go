@@ -41,6 +41,10 @@ type Info struct {
 
 	WeightBytes, KVBytes, ScratchBytes int64
 
+	// Parts tells what lies where, in the order in which a batch runs: one part, or two
+	// where a device has too little memory. Their bytes add up to those above.
+	Parts []ops.Part
+
 	// Adapters are the LoRA files that were loaded along, by id.
 	Adapters []AdapterInfo
 

@@ -100,6 +100,27 @@ func (b *Backend) Load(ctx context.Context, p *ops.Plan, o ops.Options, progress
 	return b.whole(ctx, b.first, p, o, progress)
 }
 
+// Forecast tells how a plan would be divided by a budget, with forecasts of what each part
+// takes, the beginning first; nothing is loaded. Backend is
+// "device" or "processor".
+func Forecast(p *ops.Plan, o ops.Options, budget int64) []ops.Part {
+	part := func(where string, p *ops.Plan, outs int, holds string) ops.Part {
+		return ops.Part{Backend: where, Holds: holds, Memory: ops.Memory{Weights: p.WeightBytes(), KV: p.DeviceKVBytes(o), Scratch: scratch(p, o, outs)}}
+	}
+	if Need(p, o) <= budget {
+		return []ops.Part{part("device", p, outs, "everything")}
+	}
+	for _, k := range boundaries(p) {
+		if c, err := newCut(p, k); err == nil && Need(c.second.plan, o) <= budget {
+			return []ops.Part{
+				part("processor", c.first.plan, o.MaxRows, holds(p.Ops, 0, k)),
+				part("device", c.second.plan, outs, holds(p.Ops, k, len(p.Ops))),
+			}
+		}
+	}
+	return []ops.Part{part("processor", p, outs, "everything")}
+}
+
 // errFirst marks errors of the first backend, which a smaller part of the second makes no
 // better.
 var errFirst = errors.New("on the first device")
@@ -110,7 +131,11 @@ const outs = 64
 // Need is the forecast of what a plan takes on a device in bytes: weights as large as in
 // the file, caches and states, activations and the embeddings of a batch.
 func Need(p *ops.Plan, o ops.Options) int64 {
-	return p.WeightBytes() + p.DeviceKVBytes(o) + p.ScratchBytes(o, outs) + 4*int64(p.Embed)*int64(o.MaxRows)
+	return p.WeightBytes() + p.DeviceKVBytes(o) + scratch(p, o, outs)
+}
+
+func scratch(p *ops.Plan, o ops.Options, outs int) int64 {
+	return p.ScratchBytes(o, outs) + 4*int64(p.Embed)*int64(o.MaxRows)
 }
 
 // whole loads all of a plan on one of the backends.

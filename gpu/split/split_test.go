@@ -239,6 +239,10 @@ func TestTheBudgetDecides(t *testing.T) {
 			sum.KV += part.Memory.KV
 			sum.Scratch += part.Memory.Scratch
 		}
+		forecast := Forecast(p, o, budget)
+		if !slices.EqualFunc(forecast, parts, func(f, p ops.Part) bool { return f.Holds == p.Holds && f.Memory.KV == p.Memory.KV }) {
+			t.Errorf("%d bytes: the forecast was %+v", budget, forecast)
+		}
 		if sum != rt.Memory() {
 			t.Errorf("the parts have %+v, the runtime %+v", sum, rt.Memory())
 		}

@@ -97,7 +97,18 @@ type ModelInfo struct {
 	WeightBytes  int64    `json:"weight_bytes"`
 	KVBytes      int64    `json:"kv_bytes"`
 	ScratchBytes int64    `json:"scratch_bytes"`
+	Parts        []Part   `json:"parts"`
 	Sampling     Sampling `json:"sampling"`
+}
+
+// Part is what of a model lies on one device.
+type Part struct {
+	Backend      string `json:"backend"`
+	Device       string `json:"device"`
+	Holds        string `json:"holds"`
+	WeightBytes  int64  `json:"weight_bytes"`
+	KVBytes      int64  `json:"kv_bytes"`
+	ScratchBytes int64  `json:"scratch_bytes"`
 }
 
 // Sampling are the sampling values a model file suggests.
