@@ -28,7 +28,7 @@ func allQuestions() []question {
 		qs = append(qs, matrices(t))
 	}
 	for kv := range len(ops.KVTypes()) {
-		qs = append(qs, attention(ops.KVType(kv)))
+		qs = append(qs, attention(ops.KVType(kv)), layer(ops.KVType(kv)))
 	}
 	return append(qs, convolution(), mamba1(), mamba2(), delta(), adapter())
 }
@@ -218,6 +218,35 @@ func attention(kv ops.KVType) question {
 		return out
 	})
 	q.kv, q.batches = kv, [][]int{{60, 4}, {64, 0}, {64, 0}, {64, 0}, {33, 1}, {1, 1}, {0, 1}, {3, 2}}
+	return q
+}
+
+// layer is a layer with all that backends take together: norms of branches and of heads,
+// products of one input, the gate and the residual stream.
+func layer(kv ops.KVType) question {
+	const embd, heads, kvHeads, dim, wide, t = 96, 4, 2, 32, 96, tensor.Q8_0
+	q := ask("layer/"+kv.String(), []column{plain(embd)}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
+		table := b.Table(&ops.RoPETable{NRot: 24, Base: 10000, Scale: 1, Magnitude: 1})
+		norm := func(n, group int, x ops.View) ops.View {
+			return b.RMSNorm("norm", vector(b, r, n, 1, 0.5, 1.5), 1e-6, group, x)
+		}
+		product := func(rows int, x ops.View) ops.View {
+			return b.MatMul("y", matrix(b, r, t, x.Width, rows, 1), vector(b, r, rows, 1, -1, 1), x)
+		}
+		x := norm(embd, 0, in[0])
+		q, k, v := product(heads*dim, x), product(kvHeads*dim, x), product(kvHeads*dim, x)
+		q = b.RoPE(table, dim, true, norm(dim, dim, q))
+		k = b.RoPE(table, dim, true, norm(dim, dim, k))
+		a := &ops.Attention{Heads: heads, Scale: 0.2, Q: q, Out: b.Buffer("attention", heads*dim)}
+		a.Cache = b.Cache(ops.Cache{Name: "kv", KVHeads: kvHeads, KeyDim: dim, ValueDim: dim})
+		b.Add(&ops.KVStore{Cache: a.Cache, K: k, V: v})
+		b.Add(a)
+		x = b.Sum("residual", norm(embd, 0, product(embd, a.Out)), in[0])
+		n := norm(embd, 0, x)
+		gate, up := product(wide, n), product(wide, n)
+		return b.Sum("residual", norm(embd, 0, product(embd, b.GLU("glu", ops.GELU, gate, up))), x)
+	})
+	q.kv = kv
 	return q
 }
 
