@@ -250,3 +250,34 @@ func TestClosedMachineOpensNothing(t *testing.T) {
 		t.Errorf("closed twice: %v", err)
 	}
 }
+
+// A device whose memory is bounded comes with the processor for the rest, after a loss
+// too; what a discrete device has is its bound where nobody names one.
+func TestMemoryBoundsWhatADeviceTakes(t *testing.T) {
+	m := machine(t, map[string]int{})
+	o, err := m.Open(context.Background(), Choice{Backend: "vulkan", Device: "good", Memory: 1 << 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Name() != "vulkan+cpu" {
+		t.Errorf("opened %s", o.Name())
+	}
+	if b, err := o.Recover(ops.ErrDeviceLost, 1); err != nil || b.Name() != "vulkan+cpu" {
+		t.Errorf("after a loss: %v, %v", b, err)
+	}
+	for _, tt := range []struct {
+		info   device.Info
+		choice Choice
+		want   int64
+	}{
+		{device.Info{Discrete: true, Memory: 1000}, Choice{}, 900},
+		{device.Info{Discrete: true, Memory: 1000}, Choice{Memory: 5}, 5},
+		{device.Info{Memory: 1000}, Choice{}, 0},
+		{device.Info{Memory: 1000}, Choice{Memory: 5}, 5},
+		{device.Info{Discrete: true}, Choice{}, 0},
+	} {
+		if got := budgetOf(probe.Device{Info: tt.info}, tt.choice); got != tt.want {
+			t.Errorf("%+v, %+v: %d bytes, want %d", tt.info, tt.choice, got, tt.want)
+		}
+	}
+}

@@ -313,3 +313,50 @@ func (f *full) Load(ctx context.Context, p *ops.Plan, o ops.Options, progress fu
 	}
 	return f.Backend.Load(ctx, p, o, progress)
 }
+
+// What the engine says of a divided model adds up, and a failure says on which side it
+// was and keeps its kind.
+func TestTheEngineTellsTheParts(t *testing.T) {
+	set := archtest.Golden(t)
+	path := set.Path(t, "gemma4")
+	p := planOf(t, path)
+	c := engine.Config{Path: path, Context: 256, Slots: 2, CacheTokens: -1, Backend: New(ref.New(), lost{named{ref.New()}},
+		Need(p, ops.Options{Slots: 2, Context: 256, MaxRows: 256, Threads: 1})-1)}
+	e, err := engine.Open(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	info := e.Info()
+	if len(info.Parts) != 2 || info.Backend != "device+ref" {
+		t.Fatalf("on %s in the parts %+v", info.Backend, info.Parts)
+	}
+	a, b := info.Parts[0].Memory, info.Parts[1].Memory
+	if a.Weights+b.Weights != info.WeightBytes || a.KV+b.KV != info.KVBytes || a.Scratch+b.Scratch != info.ScratchBytes {
+		t.Errorf("parts of %+v and %+v for a model of %d, %d, %d", a, b, info.WeightBytes, info.KVBytes, info.ScratchBytes)
+	}
+	slot, _, _ := e.Acquire([]int32{1, 2}, 0)
+	_, err = e.Run([]engine.Row{{Slot: slot, Token: 1}})
+	if !errors.Is(err, ops.ErrDeviceLost) || !strings.Contains(err.Error(), "(device)") {
+		t.Errorf("a lost device gave %v", err)
+	}
+}
+
+// lost is a backend whose programs fail.
+type lost struct{ ops.Backend }
+
+func (l lost) Load(ctx context.Context, p *ops.Plan, o ops.Options, progress func(done, total int64)) (ops.Runtime, error) {
+	rt, err := l.Backend.Load(ctx, p, o, progress)
+	return lostRuntime{rt}, err
+}
+
+type lostRuntime struct{ ops.Runtime }
+
+func (l lostRuntime) Compile(s ops.Shape) (ops.Program, error) {
+	p, err := l.Runtime.Compile(s)
+	return lostProgram{p}, err
+}
+
+type lostProgram struct{ ops.Program }
+
+func (lostProgram) Run(*ops.Batch, *ops.Result) error { return ops.ErrDeviceLost }
