@@ -9,8 +9,8 @@ import (
 	"ganglion/gpu/device"
 )
 
-// faultyProgram is a program in parts: each but the last ends with a kernel whose output
-// is altered before the next begins.
+// faultyProgram is a program in parts. A kernel whose output is altered is a part of its
+// own, so that what changes while the part runs is what that kernel wrote.
 type faultyProgram struct {
 	d        *Faulty
 	commands int
@@ -19,8 +19,8 @@ type faultyProgram struct {
 
 type part struct {
 	device.Program
-	fault   Fault          // of the last command, when there is one
-	outputs []device.Range // of the last command
+	fault   Fault          // of the command, when it is one that is altered
+	outputs []device.Range // of that command
 }
 
 // NewProgram records commands, in parts where a kernel gives wrong results.
@@ -36,7 +36,13 @@ func (d *Faulty) NewProgram(commands []device.Command, o device.ProgramOptions) 
 		if !wrong {
 			continue
 		}
-		if err := p.add(commands[begin:i+1], o, part{fault: f, outputs: outputs(c)}); err != nil {
+		if begin < i {
+			if err := p.add(commands[begin:i], o, part{}); err != nil {
+				p.Close()
+				return nil, err
+			}
+		}
+		if err := p.add(commands[i:i+1], o, part{fault: f, outputs: outputs(c)}); err != nil {
 			p.Close()
 			return nil, err
 		}
@@ -141,6 +147,11 @@ func (d *Faulty) Submit(dp device.Program) (device.Fence, error) {
 		f.tile = &t
 	}
 	for i := range p.parts {
+		if p.parts[i].strikes(here) && len(f.inner) > 0 {
+			if err := f.inner[len(f.inner)-1].Wait(patience); err != nil {
+				return nil, fmt.Errorf("devicetest: waiting for what comes before a kernel to alter: %w", err)
+			}
+		}
 		inner, err := p.parts[i].submit(d, here)
 		if err != nil {
 			return nil, err
@@ -150,9 +161,12 @@ func (d *Faulty) Submit(dp device.Program) (device.Fence, error) {
 	return f, nil
 }
 
-// submit runs a part; where its last kernel gives wrong results, to its end.
+// strikes tells whether the part is a kernel that gives wrong results this time.
+func (x *part) strikes(here func(Fault) bool) bool { return len(x.outputs) > 0 && here(x.fault) }
+
+// submit runs a part; where its kernel gives wrong results, to its end.
 func (x *part) submit(d *Faulty, here func(Fault) bool) (device.Fence, error) {
-	if len(x.outputs) == 0 || !here(x.fault) {
+	if !x.strikes(here) {
 		return d.Device.Submit(x.Program)
 	}
 	before, err := contents(x.outputs)
