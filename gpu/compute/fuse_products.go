@@ -1,8 +1,11 @@
 package compute
 
-import "ganglion/gpu/ops"
+import (
+	"ganglion/gpu/ops"
+	"ganglion/gpu/tensor"
+)
 
-// stack is a run of products of one input with matrices of one type, such as queries and
+// stack is a run of products of one input with matrices of one type (or of types that can lie as one), such as queries and
 // keys, or gate and up: their matrices and biases lie one behind another, and so do their
 // outputs in the activations, so that they are one product.
 type stack struct {
@@ -54,9 +57,14 @@ func (r *Runtime) joins(s *stack, o *ops.MatMul) bool {
 			return false
 		}
 	}
-	return o.In == first.In && o.W.Type == first.W.Type && (o.Bias == nil) == (first.Bias == nil) &&
+	return o.In == first.In && (o.W.Type == first.W.Type || inBytes(o.W.Type) && inBytes(first.W.Type)) && (o.Bias == nil) == (first.Bias == nil) &&
 		last.W.Rows%tileRows == 0 && r.sameRows(o.Out, first.Out)
 }
+
+// inBytes tells whether matrices of a type can as well lie as Q8_0: blocks of 32 with a
+// half for a scale. Files have some values in Q8_0 beside queries and keys in Q5_0, which
+// are small; a dispatch costs more than their bits.
+func inBytes(t tensor.Type) bool { return t == tensor.Q4_0 || t == tensor.Q5_0 || t == tensor.Q8_0 }
 
 // place is where a buffer lies in another one, which stands for all of a stack.
 type place struct {
@@ -80,6 +88,11 @@ func (r *Runtime) place(s *stack, limit int64) {
 		rows += o.W.Rows
 	}
 	s.weight.Rows = rows
+	for _, o := range s.products {
+		if o.W.Type != first.W.Type {
+			s.weight.Type = tensor.Q8_0
+		}
+	}
 	f, err := formatOf(s.weight, false)
 	if err != nil || int64((rows+tileRows-1)/tileRows)*f.TileBytes(s.weight.Cols) > limit {
 		return

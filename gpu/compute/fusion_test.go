@@ -59,8 +59,8 @@ func TestDispatchesOfAToken(t *testing.T) {
 		chunks int
 		most   int
 	}{
-		{ops.Fast, 1, 199}, {ops.Fast, 2, 217}, {ops.Fast, 16, 217},
-		{ops.Exact, 1, 199}, {ops.Exact, 2, 235}, {ops.Exact, 16, 235},
+		{ops.Fast, 1, 190}, {ops.Fast, 2, 208}, {ops.Fast, 16, 208},
+		{ops.Exact, 1, 190}, {ops.Exact, 2, 226}, {ops.Exact, 16, 226},
 	} {
 		plain, fused := dispatches(t, path, Options{Plain: true}, tt.mode, tt.chunks), dispatches(t, path, Options{}, tt.mode, tt.chunks)
 		if fused > tt.most || plain <= tt.most {
