@@ -33,6 +33,7 @@ type Option func(*config)
 type config struct {
 	unsupported []string
 	large       bool
+	part, parts int // only every parts-th check, from part on; parts 0: all
 }
 
 // Unsupported names checks that the backend may refuse with ErrUnsupported, by
@@ -45,6 +46,10 @@ func Unsupported(names ...string) Option {
 // Large also runs the matrices above 128 MiB; the environment variable
 // GANGLION_OPSTEST_LARGE does the same.
 func Large() Option { return func(c *config) { c.large = true } }
+
+// Part runs a share of the suite: every n-th check, from number i on. Backends that share
+// their code but for a dialect can divide the suite between them.
+func Part(i, n int) Option { return func(c *config) { c.part, c.parts = i, n } }
 
 // A check is one test of a backend.
 type check struct {
@@ -59,7 +64,10 @@ func Run(t *testing.T, open func(t *testing.T) ops.Backend, options ...Option) {
 		o(&c)
 	}
 	refused := map[string]bool{}
-	for _, check := range suite(c) {
+	for i, check := range suite(c) {
+		if c.parts > 0 && i%c.parts != c.part {
+			continue
+		}
 		t.Run(check.name, func(t *testing.T) {
 			b := open(t)
 			defer b.Close()
