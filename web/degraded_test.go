@@ -12,7 +12,9 @@ import (
 // be produced. A software renderer that nobody asked for is nothing to warn of.
 func TestHealthTellsOfQuarantinedDevices(t *testing.T) {
 	for _, tt := range []struct{ state, status string }{{"available", "ok"}, {"software", "ok"}, {"in use", "ok"}, {"quarantined", "degraded"}} {
-		devices := func() []api.Device { return []api.Device{{Name: "Card", Backend: "vulkan", State: tt.state, Note: "it hangs"}} }
+		devices := func() []api.Device {
+			return []api.Device{{Name: "Card", Backend: "vulkan", State: tt.state, Note: "it hangs"}}
+		}
 		b := start(t, setup{model: appliancetest.NewHashed(appliancetest.Options{}), config: Config{Devices: devices}})
 		r := b.do("GET", "/health", "")
 		h := parse[api.Health](t, r.body)
