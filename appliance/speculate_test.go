@@ -255,7 +255,10 @@ func TestLookupChangesNothing(t *testing.T) {
 	for _, name := range []string{"llama-dense", "gemma3-dense", "gpt-oss-moe", "mamba2-dense", "qwen35-dense", "lfm2-dense", "deepseek2-moe"} {
 		for _, numerics := range []ops.Numerics{ops.Exact, ops.Fast} {
 			t.Run(name+"/"+numerics.String(), func(t *testing.T) {
-				drafted, accepted := check(t, func() appliance.Model { return tiny(t, name, numerics) }, appliance.SpeculateLookup, 16)
+				drafted, accepted := 0, 0
+				for try := 0; try < 5 && drafted == 0; try++ { // a draw of requests may hold nothing to guess
+					drafted, accepted = check(t, func() appliance.Model { return tiny(t, name, numerics) }, appliance.SpeculateLookup, 16)
+				}
 				t.Logf("%d of %d guesses came", accepted, drafted)
 				if came += accepted; drafted == 0 {
 					t.Error("nothing was guessed: nothing was tested")
