@@ -164,6 +164,7 @@ test_go() {
 	go test -race -shuffle=on -timeout 20m ./...
 	# What the race detector would slow tenfold runs whole without it.
 	go test -run '^(TestMetamorphic|Test(Key|Tensor)Faults)$' ./gpu/engine ./gpu/model
+	go test -timeout 20m -run '^Test(Ops|Architectures|LimitProfiles|FaultsChangeNothing)$' ./gpu/compute
 }
 
 test_page() {

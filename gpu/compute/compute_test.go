@@ -70,7 +70,10 @@ func TestOps(t *testing.T) {
 	for i, d := range drivers {
 		t.Run(d.name, func(t *testing.T) {
 			var part []opstest.Option
-			if d.api == "gl" && os.Getenv("GANGLION_GPU_ALL") == "" {
+			switch {
+			case raceDetector:
+				part = append(part, opstest.Part(i, 24))
+			case d.api == "gl" && os.Getenv("GANGLION_GPU_ALL") == "":
 				part = append(part, opstest.Part(i-1, len(drivers)-1))
 			}
 			dev := d.device(t)

@@ -66,7 +66,7 @@ func TestArchitectures(t *testing.T) {
 			defer b.Close()
 			for _, entry := range set.Entries {
 				chosen := slices.Contains(inEveryDialect, entry.Name)
-				if !all && !chosen && d.name != "vulkan" {
+				if !all && !chosen && (d.name != "vulkan" || raceDetector) {
 					continue
 				}
 				t.Run(entry.Name, func(t *testing.T) {
