@@ -62,22 +62,28 @@ func (d driver) device(t testing.TB) device.Device {
 	return dev
 }
 
-// Every backend passes the suite of gpu/ops. One device serves all checks of a driver,
-// so that its kernels are compiled once. The dialects of OpenGL are one driver and divide
-// the suite between them, for software renderers take minutes to compile all kernels;
-// GANGLION_GPU_ALL runs all of it in each.
+// Every backend passes the suite of gpu/ops. One device serves all checks of a driver, so
+// that its kernels are compiled once. The drivers run the same kernels and divide the suite
+// between them, for software renderers take minutes to compile the
+// kernels of all shapes; GANGLION_GPU_ALL runs all of it on each.
 func TestOps(t *testing.T) {
-	for i, d := range drivers {
+	share := map[string][]int{"vulkan": {0, 4}, "gl43": {1}, "es32": {3}, "es31": {2, 5}}
+	for _, d := range drivers {
 		t.Run(d.name, func(t *testing.T) {
-			var part []opstest.Option
-			switch {
-			case raceDetector:
-				part = append(part, opstest.Part(i, 24))
-			case d.api == "gl" && os.Getenv("GANGLION_GPU_ALL") == "":
-				part = append(part, opstest.Part(i-1, len(drivers)-1))
-			}
+			t.Parallel()
 			dev := d.device(t)
-			opstest.Run(t, func(t *testing.T) ops.Backend { return New(dev, Options{Shared: true}) }, part...)
+			open := func(t *testing.T) ops.Backend { return New(dev, Options{Shared: true}) }
+			if os.Getenv("GANGLION_GPU_ALL") != "" {
+				opstest.Run(t, open)
+				return
+			}
+			for _, i := range share[d.name] {
+				if raceDetector {
+					opstest.Run(t, open, opstest.Part(i, 48))
+				} else {
+					opstest.Run(t, open, opstest.Part(i, 6))
+				}
+			}
 		})
 	}
 }

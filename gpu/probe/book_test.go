@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"ganglion/gpu/cpu"
 	"ganglion/gpu/device"
 	"ganglion/gpu/ops"
-	"ganglion/gpu/ops/ref"
 )
 
 // The test binary is its own child: childEnv makes it one.
@@ -72,18 +72,27 @@ func doubles() []Driver {
 		Backend: func(d device.Device, _ bool) ops.Backend {
 			switch d.Info().ID {
 			case "inexact":
-				return &spoiling{Backend: ref.New(), spoil: func(row []float32) { row[0] *= 1.0000002 }}
+				return &spoiling{Backend: processor(), spoil: func(row []float32) { row[0] *= 1.0000002 }}
 			case "wrong":
-				return &spoiling{Backend: ref.New(), spoil: func(row []float32) { clear(row) }}
+				return &spoiling{Backend: processor(), spoil: func(row []float32) { clear(row) }}
 			case "lost":
-				return failing{ref.New(), ops.ErrDeviceLost}
+				return failing{processor(), ops.ErrDeviceLost}
 			}
-			return ref.New()
+			return processor()
 		}}
 	return []Driver{good,
 		{Name: "none", List: func() ([]device.Info, error) { return nil, fmt.Errorf("no library: %w", device.ErrUnsupported) }},
 		{Name: "broken", List: func() ([]device.Info, error) { panic("a loader that crashes") }},
 	}
+}
+
+// processor computes for the doubles: its kernels are not slowed down by the race detector.
+func processor() ops.Backend {
+	b, err := cpu.New(cpu.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return b
 }
 
 func prober() *Prober {
