@@ -15,7 +15,7 @@ type stack struct {
 }
 
 // describeStacks finds the stacks of a plan, before weights and buffers are placed.
-func (r *Runtime) describeStacks(uses map[*ops.Weight]*usage, limit int64) {
+func (r *Runtime) describeStacks(uses map[*ops.Weight]*ops.WeightUse, limit int64) {
 	r.stacks, r.host = make(map[*ops.Weight]*stack), make(map[ops.Buf]place)
 	if r.b.opts.Plain {
 		return
@@ -27,12 +27,12 @@ func (r *Runtime) describeStacks(uses map[*ops.Weight]*usage, limit int64) {
 			times[o.Bias]++
 		}
 	}
-	alone := func(w *ops.Weight, u usage) bool { return w == nil || times[w] == 1 && *uses[w] == u }
+	alone := func(w *ops.Weight, u ops.WeightUse) bool { return w == nil || times[w] == 1 && *uses[w] == u }
 	for i := 0; i < len(r.plan.Ops); {
 		s := &stack{}
 		for {
 			o := as[*ops.MatMul](r.plan.Ops, i+len(s.products))
-			if o == nil || !alone(o.W, usage{matrix: true}) || !alone(o.Bias, usage{vector: true}) || !r.joins(s, o) {
+			if o == nil || !alone(o.W, ops.WeightUse{Matrix: true}) || !alone(o.Bias, ops.WeightUse{Vector: true}) || !r.joins(s, o) {
 				break
 			}
 			s.products = append(s.products, o)

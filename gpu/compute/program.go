@@ -99,7 +99,7 @@ func (p *Program) Run(b *ops.Batch, res *ops.Result) error {
 	if err := r.usable("run"); err != nil {
 		return err
 	}
-	if err := p.check(b); err != nil {
+	if err := b.CheckRun(r.plan, r.opts, r.paging, p.shape); err != nil {
 		return err
 	}
 	p.stats = Stats{}
@@ -117,32 +117,6 @@ func (p *Program) Run(b *ops.Batch, res *ops.Result) error {
 
 // Stats tells what the last run did.
 func (p *Program) Stats() Stats { return p.stats }
-
-// check holds a batch against the plan, the page tables and the shape.
-func (p *Program) check(b *ops.Batch) error {
-	if err := b.Check(p.rt.plan, p.rt.opts); err != nil {
-		return err
-	}
-	if err := b.CheckPages(p.rt.paging); err != nil {
-		return err
-	}
-	if len(b.Tokens) > p.shape.Rows || len(b.Outs) > p.shape.Outs {
-		return fmt.Errorf("compute: run: %d rows and %d outputs in a program for %d and %d",
-			len(b.Tokens), len(b.Outs), p.shape.Rows, p.shape.Outs)
-	}
-	for _, op := range p.rt.plan.Ops {
-		e, ok := op.(*ops.Embed)
-		if !ok || !e.ByPosition {
-			continue
-		}
-		for i, pos := range b.Pos {
-			if int(pos) >= e.Table.Rows {
-				return fmt.Errorf("compute: run: row %d: position %d outside table %q of %d rows", i, pos, e.Table.Name, e.Table.Rows)
-			}
-		}
-	}
-	return nil
-}
 
 // cut is the part of a batch from row at on that is computed at once: as many rows and
 // outputs as the lists are lowered for.

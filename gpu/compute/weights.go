@@ -63,71 +63,9 @@ func rowBytes(w *ops.Weight) int {
 	return n
 }
 
-// usage says what the operations of a plan need of a weight. A factor is a matrix that is
-// multiplied as floats whatever its type (gpu/DESIGN.md, rule 11).
-type usage struct{ matrix, vector, factor bool }
-
-// usages tells for every weight of a plan how its operations use it.
-func usages(p *ops.Plan) (map[*ops.Weight]*usage, error) {
-	uses := make(map[*ops.Weight]*usage)
-	of := func(w *ops.Weight) *usage {
-		if uses[w] == nil {
-			uses[w] = &usage{}
-		}
-		return uses[w]
-	}
-	vectors := func(ws ...*ops.Weight) {
-		for _, w := range ws {
-			if w != nil {
-				of(w).vector = true
-			}
-		}
-	}
-	for _, op := range p.Ops {
-		switch o := op.(type) {
-		case *ops.Embed:
-			of(o.Table).matrix = true
-		case *ops.MatMul:
-			of(o.W).matrix = true
-			vectors(o.Bias)
-		case *ops.ExpertMatMul:
-			of(o.W).matrix = true
-			vectors(o.Bias)
-		case *ops.LowRank:
-			of(o.A).factor, of(o.B).factor = true, true
-		case *ops.RMSNorm:
-			vectors(o.W)
-		case *ops.LayerNorm:
-			vectors(o.W, o.Bias)
-		case *ops.AddVec:
-			vectors(o.W)
-		case *ops.Attention:
-			vectors(o.Sinks)
-		case *ops.Route:
-			vectors(o.Bias)
-		case *ops.ExpertSum:
-			vectors(o.PerExpert)
-		case *ops.ShortConv:
-			vectors(o.W, o.Bias)
-		case *ops.Mamba1:
-			vectors(o.A, o.D)
-		case *ops.Mamba2:
-			vectors(o.A, o.D)
-		case *ops.Rows, *ops.L2Norm, *ops.Binary, *ops.Scale, *ops.Unary, *ops.GLU, *ops.Softcap, *ops.PosScale,
-			*ops.RoPE, *ops.KVStore, *ops.GatedDelta:
-		default:
-			return nil, fmt.Errorf("operation %s: %w", op.Name(), ops.ErrUnsupported)
-		}
-	}
-	return uses, nil
-}
-
 // describeWeights decides where matrices and vectors will lie, without allocating.
 func (r *Runtime) describeWeights() error {
-	uses, err := usages(r.plan)
-	if err != nil {
-		return err
-	}
+	uses := r.plan.WeightUses()
 	limits := r.b.dev.Limits()
 	s := slabs{limit: min(windowBytes, limits.BindingBytes, limits.BufferBytes), name: "weights"}
 	v := slabs{limit: s.limit, name: "vectors"}
@@ -145,12 +83,13 @@ func (r *Runtime) describeWeights() error {
 		if u == nil || r.placed(w) {
 			continue // registered and not used, or part of a stack
 		}
-		if u.matrix || u.factor {
-			if r.matrices[w], err = newMatrix(w, u.factor, &s); err != nil {
+		var err error
+		if u.Matrix || u.Table || u.Factor {
+			if r.matrices[w], err = newMatrix(w, u.Factor, &s); err != nil {
 				return err
 			}
 		}
-		if u.vector {
+		if u.Vector {
 			if r.vectors[w], err = v.take(4 * int64(elements(w))); err != nil {
 				return fmt.Errorf("weight %q: %w", w.Name, err)
 			}

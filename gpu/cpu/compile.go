@@ -6,6 +6,7 @@ package cpu
 import "C"
 
 import (
+	"fmt"
 	"unsafe"
 
 	"ganglion/gpu/ops"
@@ -23,6 +24,7 @@ type compiler struct {
 	layout ops.Layout
 	stride [2]int // floats per row of the arenas
 
+	err       error // the first operation that there is no kernel for
 	ops       []C.gl_op
 	mats      [][]C.gl_mat // of ops, by index
 	chunks    [][]C.gl_chunk
@@ -41,7 +43,7 @@ type compiler struct {
 // out by columns: below it a barrier costs more than it saves.
 const wideColumns = 16384
 
-func (c *compiler) compile() {
+func (c *compiler) compile() error {
 	for i := 0; i < len(c.r.plan.Ops); i++ {
 		if m, ok := c.r.plan.Ops[i].(*ops.MatMul); ok {
 			i += c.matMuls(i, m) - 1
@@ -57,6 +59,7 @@ func (c *compiler) compile() {
 	h := C.gl_op{kind: C.GL_OP_HEADS, by: C.GL_BY_TASK}
 	h.in[0] = c.view(c.r.plan.Logits)
 	c.add(h)
+	return c.err
 }
 
 // wrote forgets the quantised activations when their source changed.
@@ -308,6 +311,10 @@ func (c *compiler) rare(op ops.Op) C.gl_op {
 		o.i = [8]C.int32_t{C.int32_t(v.KHeads), C.int32_t(v.VHeads), C.int32_t(v.Dim)}
 		o.f[0] = C.float(v.Scale)
 		state(v.State)
+	default:
+		if c.err == nil {
+			c.err = fmt.Errorf("%s: operation %s: %w", c.r.plan.Name, op.Name(), ops.ErrUnsupported)
+		}
 	}
 	for i, x := range op.Reads() {
 		o.in[i] = c.view(x)

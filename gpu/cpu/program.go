@@ -44,7 +44,9 @@ func (r *Runtime) Compile(s ops.Shape) (ops.Program, error) {
 	}
 	layout := ops.NewLayout(r.plan)
 	c := &compiler{r: r, shape: s, layout: layout, stride: [2]int{stride(layout.RowWidth), stride(layout.OutWidth)}}
-	c.compile()
+	if err := c.compile(); err != nil {
+		return nil, fmt.Errorf("cpu: compile: %w", err)
+	}
 	p := &Program{rt: r, shape: s, outAt: c.stride[1], logit: layout.Offset[r.plan.Logits.Buf] + r.plan.Logits.Off, posScales: c.posScales}
 	if err := p.allocate(c); err != nil {
 		p.Close()
@@ -133,17 +135,7 @@ func (p *Program) Run(b *ops.Batch, res *ops.Result) error {
 	if p.closed || r.closed {
 		return fmt.Errorf("cpu: run: %w", ops.ErrClosed)
 	}
-	if err := b.Check(r.plan, r.opts); err != nil {
-		return err
-	}
-	if err := b.CheckPages(r.paging); err != nil {
-		return err
-	}
-	rows, outs := len(b.Tokens), len(b.Outs)
-	if rows > p.shape.Rows || outs > p.shape.Outs {
-		return fmt.Errorf("cpu: run: %d rows and %d outputs in a program for %d and %d", rows, outs, p.shape.Rows, p.shape.Outs)
-	}
-	if err := p.checkPositions(b); err != nil {
+	if err := b.CheckRun(r.plan, r.opts, r.paging, p.shape); err != nil {
 		return err
 	}
 	if err := p.prepareHeads(b); err != nil {
@@ -162,7 +154,7 @@ func (p *Program) Run(b *ops.Batch, res *ops.Result) error {
 	p.c.quant = (*C.uint8_t)(r.quant.p)
 	start := time.Since(r.opened)
 	stolen := C.gl_run(r.pool, r.kernels, p.c, C.int(r.pace.next(start)), ints(b.Tokens), ints(b.Pos), ints(b.Slot), ints(b.Outs),
-		ints(b.Pages), (*C.float)(unsafe.SliceData(b.Embeds)), C.int(rows), C.int(outs))
+		ints(b.Pages), (*C.float)(unsafe.SliceData(b.Embeds)), C.int(len(b.Tokens)), C.int(len(b.Outs)))
 	end := time.Since(r.opened)
 	r.pace.ran(end, end-start, time.Duration(stolen))
 	p.readHeads(b, res)
@@ -171,22 +163,6 @@ func (p *Program) Run(b *ops.Batch, res *ops.Result) error {
 
 // ints is the address of a slice for the duration of a call.
 func ints(s []int32) *C.int32_t { return (*C.int32_t)(unsafe.SliceData(s)) }
-
-// checkPositions refuses positions beyond a table that is indexed by them.
-func (p *Program) checkPositions(b *ops.Batch) error {
-	for _, op := range p.rt.plan.Ops {
-		e, ok := op.(*ops.Embed)
-		if !ok || !e.ByPosition {
-			continue
-		}
-		for i, pos := range b.Pos {
-			if int(pos) >= e.Table.Rows {
-				return fmt.Errorf("cpu: run: row %d: position %d outside table %q of %d rows", i, pos, e.Table.Name, e.Table.Rows)
-			}
-		}
-	}
-	return nil
-}
 
 // prepareHeads gives the heads that want the best tokens room for them.
 func (p *Program) prepareHeads(b *ops.Batch) error {

@@ -59,10 +59,7 @@ type angles struct {
 }
 
 func (r *Runtime) load(ctx context.Context, progress func(done, total int64)) error {
-	uses, err := usages(r.plan)
-	if err != nil {
-		return err
-	}
+	uses := r.plan.WeightUses()
 	r.vectors = make(map[*ops.Weight][]float32)
 	r.programs = make(map[*Program]struct{})
 	r.pace, r.opened = newPace(r.opts.Threads), time.Now()

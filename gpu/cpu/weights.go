@@ -16,69 +16,6 @@ import (
 	"ganglion/gpu/tensor"
 )
 
-// usage says what operations want of a weight.
-type usage struct {
-	matrix bool // multiplied with activations
-	vector bool // read whole as float32
-	rows   bool // looked up row by row
-	factor bool // multiplied with float activations, in an adapter
-}
-
-// usages walks the plan once. An operation it does not know is not supported.
-func usages(p *ops.Plan) (map[*ops.Weight]*usage, error) {
-	uses := make(map[*ops.Weight]*usage)
-	of := func(w *ops.Weight) *usage {
-		if uses[w] == nil {
-			uses[w] = &usage{}
-		}
-		return uses[w]
-	}
-	vectors := func(ws ...*ops.Weight) {
-		for _, w := range ws {
-			if w != nil {
-				of(w).vector = true
-			}
-		}
-	}
-	for i, op := range p.Ops {
-		switch o := op.(type) {
-		case *ops.Embed:
-			of(o.Table).rows = true
-		case *ops.MatMul:
-			of(o.W).matrix = true
-			vectors(o.Bias)
-		case *ops.ExpertMatMul:
-			of(o.W).matrix = true
-			vectors(o.Bias)
-		case *ops.LowRank:
-			of(o.A).factor, of(o.B).factor = true, true
-		case *ops.RMSNorm:
-			vectors(o.W)
-		case *ops.LayerNorm:
-			vectors(o.W, o.Bias)
-		case *ops.AddVec:
-			vectors(o.W)
-		case *ops.Attention:
-			vectors(o.Sinks)
-		case *ops.Route:
-			vectors(o.Bias)
-		case *ops.ExpertSum:
-			vectors(o.PerExpert)
-		case *ops.ShortConv:
-			vectors(o.W, o.Bias)
-		case *ops.Mamba1:
-			vectors(o.A, o.D)
-		case *ops.Mamba2:
-			vectors(o.A, o.D)
-		case *ops.Rows, *ops.L2Norm, *ops.Binary, *ops.Scale, *ops.Unary, *ops.GLU, *ops.Softcap, *ops.PosScale,
-			*ops.RoPE, *ops.KVStore, *ops.GatedDelta:
-		default:
-			return nil, fmt.Errorf("%s: operation %d (%s): %w", p.Name, i, op.Name(), ops.ErrUnsupported)
-		}
-	}
-	return uses, nil
-}
-
 // layoutOf chooses how a matrix stands in memory; doc.go tells the layouts.
 func layoutOf(w *ops.Weight) C.int32_t {
 	switch w.Type {
@@ -96,7 +33,7 @@ func layoutOf(w *ops.Weight) C.int32_t {
 }
 
 // describe fills the C description of every weight and measures the packed ones.
-func (r *Runtime) describe(uses map[*ops.Weight]*usage) error {
+func (r *Runtime) describe(uses map[*ops.Weight]*ops.WeightUse) error {
 	var err error
 	n := len(r.plan.Weights)
 	if r.weightTable, err = newBlock("weight table", int64(n)*C.sizeof_gl_weight, false); err != nil {
@@ -114,7 +51,7 @@ func (r *Runtime) describe(uses map[*ops.Weight]*usage) error {
 		c._type = C.int32_t(w.Type)
 		c.cols, c.rows, c.experts = C.int32_t(w.Cols), C.int32_t(w.Rows), C.int32_t(max(w.Experts, 1))
 		c.tiles = C.int32_t((w.Rows + tileRows - 1) / tileRows)
-		if u := uses[w]; u != nil && u.matrix {
+		if u := uses[w]; u != nil && u.Matrix {
 			c.layout = layoutOf(w)
 			if c.layout >= C.GL_Q8 {
 				c.tile_bytes = C.gl_tile_bytes(C.int(c.layout), C.int(w.Cols))
@@ -137,7 +74,7 @@ type packTask struct {
 }
 
 // pack repacks the matrices with all threads and widens the vectors.
-func (r *Runtime) pack(ctx context.Context, uses map[*ops.Weight]*usage, progress func(done, total int64)) error {
+func (r *Runtime) pack(ctx context.Context, uses map[*ops.Weight]*ops.WeightUse, progress func(done, total int64)) error {
 	var sizes, small carver
 	var err error
 	for pass := range 2 {
@@ -156,7 +93,7 @@ func (r *Runtime) pack(ctx context.Context, uses map[*ops.Weight]*usage, progres
 				c.packed = (*C.uint8_t)(sizes.take(int64(c.tile_bytes) * int64(c.tiles) * int64(c.experts)))
 			}
 			u := uses[w]
-			if u == nil || (!u.vector && !widened(w, u)) {
+			if u == nil || (!u.Vector && !widened(w, u)) {
 				continue
 			}
 			n := w.Cols * w.Rows * max(w.Experts, 1)
@@ -184,7 +121,7 @@ func (r *Runtime) pack(ctx context.Context, uses map[*ops.Weight]*usage, progres
 
 // widened tells whether a weight is kept as float32 in place of the file's bytes: a
 // factor of an adapter, which is small, of a type that no float kernel reads.
-func widened(w *ops.Weight, u *usage) bool { return u.factor && w.Type.Group() > 0 }
+func widened(w *ops.Weight, u *ops.WeightUse) bool { return u.Factor && w.Type.Group() > 0 }
 
 // packedSlack lets prefetches at the end of the last matrix stay inside the block.
 const packedSlack = 8192

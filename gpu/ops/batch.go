@@ -62,6 +62,33 @@ func (b *Batch) Check(p *Plan, o Options) error {
 	return nil
 }
 
+// CheckRun is Check and CheckPages for a program of a shape, and reports a position beyond
+// a table that is indexed by positions: what every backend asks before it runs a batch.
+// It allocates nothing.
+func (b *Batch) CheckRun(p *Plan, o Options, g *Paging, s Shape) error {
+	if err := b.Check(p, o); err != nil {
+		return err
+	}
+	if err := b.CheckPages(g); err != nil {
+		return err
+	}
+	if len(b.Tokens) > s.Rows || len(b.Outs) > s.Outs {
+		return fmt.Errorf("ops: batch: %d rows and %d outputs in a program for %d and %d", len(b.Tokens), len(b.Outs), s.Rows, s.Outs)
+	}
+	for _, op := range p.Ops {
+		e, ok := op.(*Embed)
+		if !ok || !e.ByPosition {
+			continue
+		}
+		for r, pos := range b.Pos {
+			if int(pos) >= e.Table.Rows {
+				return fmt.Errorf("ops: batch: row %d: position %d outside table %q of %d rows", r, pos, e.Table.Name, e.Table.Rows)
+			}
+		}
+	}
+	return nil
+}
+
 // checkSlots reports a slot whose rows do not stand together. It compares the starts
 // of runs, so that it needs no memory; a batch has no more runs than slots.
 func (b *Batch) checkSlots() error {

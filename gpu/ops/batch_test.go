@@ -84,11 +84,40 @@ func TestOptionsCheck(t *testing.T) {
 func TestBatchCheckAllocatesNothing(t *testing.T) {
 	p, o := &Plan{Vocab: 10}, Options{Slots: 2, Context: 8, MaxRows: 6, Threads: 1}
 	b := &Batch{Tokens: []int32{1, 2}, Pos: []int32{0, 1}, Slot: []int32{1, 0}, Outs: []int32{1}, Want: make([]Want, 1)}
+	g := NewPaging(p, o)
 	if n := testing.AllocsPerRun(10, func() {
-		if err := b.Check(p, o); err != nil {
+		if err := b.CheckRun(p, o, g, Shape{2, 1}); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestBatchCheckRun(t *testing.T) {
+	table := &Weight{Name: "positions", Rows: 3}
+	o := Options{Slots: 2, Context: 8, MaxRows: 6, Threads: 1}
+	for _, tt := range []struct {
+		name, says string
+		shape      Shape
+		spoil      func(b *Batch, p *Plan)
+	}{
+		{"good", "", Shape{2, 1}, func(*Batch, *Plan) {}},
+		{"the batch's own rules", "token 10", Shape{2, 1}, func(b *Batch, _ *Plan) { b.Tokens[0] = 10 }},
+		{"pages", "entries of page tables", Shape{2, 1}, func(b *Batch, _ *Plan) { b.Pages = []int32{0} }},
+		{"rows", "2 rows and 1 outputs in a program for 1 and 1", Shape{1, 1}, func(*Batch, *Plan) {}},
+		{"outputs", "2 rows and 1 outputs in a program for 2 and 0", Shape{2, 0}, func(*Batch, *Plan) {}},
+		{"a table of positions", `row 1: position 3 outside table "positions" of 3 rows`, Shape{2, 1},
+			func(b *Batch, p *Plan) {
+				b.Pos[1], p.Ops = 3, []Op{&Rows{}, &Embed{Table: table}, &Embed{Table: table, ByPosition: true}}
+			}},
+	} {
+		p := &Plan{Vocab: 10}
+		b := &Batch{Tokens: []int32{1, 2}, Pos: []int32{0, 1}, Slot: []int32{1, 0}, Outs: []int32{1}, Want: make([]Want, 1)}
+		tt.spoil(b, p)
+		err := b.CheckRun(p, o, NewPaging(p, o), tt.shape)
+		if tt.says == "" && err != nil || tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)) {
+			t.Errorf("%s: got %v, want %q", tt.name, err, tt.says)
+		}
 	}
 }

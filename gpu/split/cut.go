@@ -237,7 +237,7 @@ func newHalf(p *ops.Plan) (*half, func(op ops.Op, view func(ops.View) ops.View) 
 			}
 			return i
 		})
-		for _, w := range weightsOf(c) {
+		for _, w := range ops.WeightsOf(c) {
 			if !slices.Contains(q.Weights, w) {
 				q.Weights = append(q.Weights, w)
 			}

@@ -18,10 +18,7 @@ const (
 	tableField = "Table"
 )
 
-var (
-	viewType   = reflect.TypeFor[ops.View]()
-	weightType = reflect.TypeFor[*ops.Weight]()
-)
+var viewType = reflect.TypeFor[ops.View]()
 
 // clone copies an operation with the views that view gives for its own.
 func clone(op ops.Op, view func(ops.View) ops.View) (ops.Op, error) {
@@ -52,15 +49,4 @@ func eachIndex(op ops.Op, replace func(field string, index int) int) {
 			}
 		}
 	}
-}
-
-// weightsOf lists the weights of an operation.
-func weightsOf(op ops.Op) (ws []*ops.Weight) {
-	s := reflect.ValueOf(op).Elem()
-	for i := range s.NumField() {
-		if f := s.Field(i); f.Type() == weightType && !f.IsNil() {
-			ws = append(ws, f.Interface().(*ops.Weight))
-		}
-	}
-	return ws
 }

@@ -21,7 +21,7 @@ func layerOf(w *ops.Weight) (layer int, ok bool) {
 func span(list []ops.Op) (first, last int) {
 	first, last = 1<<30, -1
 	for _, op := range list {
-		for _, w := range weightsOf(op) {
+		for _, w := range ops.WeightsOf(op) {
 			if n, ok := layerOf(w); ok {
 				first, last = min(first, n), max(last, n)
 			}

@@ -40,16 +40,10 @@ func (p *Program) Run(b *ops.Batch, r *ops.Result) error {
 	if err := p.rt.usable("run"); err != nil {
 		return err
 	}
-	if err := b.Check(p.rt.plan, p.rt.opts); err != nil {
-		return err
-	}
-	if err := b.CheckPages(p.rt.paging); err != nil {
+	if err := b.CheckRun(p.rt.plan, p.rt.opts, p.rt.paging, p.shape); err != nil {
 		return err
 	}
 	rows := len(b.Tokens)
-	if rows > p.shape.Rows || len(b.Outs) > p.shape.Outs {
-		return fmt.Errorf("split: run: %d rows and %d outputs in a program for %d and %d", rows, len(b.Outs), p.shape.Rows, p.shape.Outs)
-	}
 	early, late := p.batches[0], p.batches[1]
 	early.Tokens, early.Pos, early.Slot, early.Embeds, early.Scales = b.Tokens, b.Pos, b.Slot, b.Embeds, b.Scales
 	early.Outs, early.Want = early.Outs[:rows], early.Want[:rows]

@@ -84,15 +84,8 @@ func (p *Program) Run(b *ops.Batch, r *ops.Result) error {
 	if p.closed || p.rt.closed {
 		return fmt.Errorf("ops/ref: run: %w", ops.ErrClosed)
 	}
-	if err := b.Check(p.plan, p.rt.opts); err != nil {
+	if err := b.CheckRun(p.plan, p.rt.opts, p.rt.paging, p.shape); err != nil {
 		return err
-	}
-	if err := b.CheckPages(p.rt.paging); err != nil {
-		return err
-	}
-	if len(b.Tokens) > p.shape.Rows || len(b.Outs) > p.shape.Outs {
-		return fmt.Errorf("ops/ref: run: %d rows and %d outputs in a program for %d and %d",
-			len(b.Tokens), len(b.Outs), p.shape.Rows, p.shape.Outs)
 	}
 	p.batch = b
 	for i, op := range p.plan.Ops {
