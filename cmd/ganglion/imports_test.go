@@ -36,6 +36,7 @@ gpu/split: gpu/ops gpu/tensor
 gpu/probe: gpu/device gpu/ops gpu/ops/ref gpu/tensor
 gpu/kvcache: gpu/ops
 gpu/model: gpu/ops gpu/gguf gpu/tensor
+gpu/engine/enginetest: gpu/engine gpu/ops
 gpu/engine: gpu/model gpu/kvcache gpu/tokenizer gpu/ops gpu/gguf
 gpu: gpu/ops gpu/ops/ref gpu/cpu gpu/compute gpu/device gpu/gl gpu/kernels gpu/probe gpu/split gpu/vulkan
 plugins/sampling:

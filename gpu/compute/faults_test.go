@@ -3,8 +3,6 @@ package compute
 import (
 	"context"
 	"fmt"
-	"math"
-	"slices"
 	"testing"
 	"time"
 
@@ -102,13 +100,9 @@ func (r *faultRig) holds(t *testing.T, what string, o outcome, loaded bool) {
 	if o.err != nil {
 		t.Errorf("%s: %v", what, o.err)
 	}
-	if len(o.logits) == 0 || !sameBits(o.logits, r.want[:min(len(o.logits), len(r.want))]) {
+	if len(o.logits) == 0 || !archtest.SameBits(o.logits, r.want[:min(len(o.logits), len(r.want))]) {
 		t.Errorf("%s: the logits differ from those of an undisturbed run", what)
 	}
-}
-
-func sameBits(a, b []float32) bool {
-	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }
 
 // A device that fails beneath a model changes nothing of what comes out in exact mode:
@@ -136,7 +130,7 @@ func TestFaultsChangeNothing(t *testing.T) {
 				t.Fatalf("undisturbed: on %s: %s, %v", o.info.Backend, o.info.Moved, o.err)
 			}
 			lost := r.play(t, Options{}, storySteps, devicetest.Fault{Kind: devicetest.OutOfMemory})
-			if lost.info.Backend != "cpu" || !sameBits(lost.logits, o.logits) {
+			if lost.info.Backend != "cpu" || !archtest.SameBits(lost.logits, o.logits) {
 				t.Fatalf("on %s the logits are others", lost.info.Backend)
 			}
 			r.want = o.logits
@@ -199,7 +193,7 @@ func (r *faultRig) wrongResultsShow(t *testing.T) {
 		{Kind: devicetest.WrongKernel, Kernel: "rmsnorm", N: 2},
 	} {
 		o := r.play(t, Options{}, 4, f)
-		if o.fired == 0 || o.info.Moves != 0 || o.err == nil && sameBits(o.logits, r.want[:len(o.logits)]) {
+		if o.fired == 0 || o.info.Moves != 0 || o.err == nil && archtest.SameBits(o.logits, r.want[:len(o.logits)]) {
 			t.Errorf("%+v: struck %d times and changed nothing", f, o.fired)
 		}
 	}

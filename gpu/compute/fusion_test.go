@@ -9,6 +9,7 @@ import (
 
 	"ganglion/gpu/archtest"
 	"ganglion/gpu/engine"
+	"ganglion/gpu/engine/enginetest"
 	"ganglion/gpu/ops"
 )
 
@@ -88,7 +89,7 @@ func TestFusionKeepsBits(t *testing.T) {
 			if after >= before {
 				t.Errorf("%d dispatches of %d are left: nothing is fused", after, before)
 			}
-			want, got := logitsOf(t, plain, path, ops.Exact, set.Tokens), logitsOf(t, fused, path, ops.Exact, set.Tokens)
+			want, got := enginetest.Logits(t, plain, path, ops.Exact, set.Tokens, 1), enginetest.Logits(t, fused, path, ops.Exact, set.Tokens, 1)
 			for i := range want {
 				if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
 					t.Fatalf("logit %d is %v fused and %v apart", i, got[i], want[i])

@@ -1,7 +1,6 @@
 package compute
 
 import (
-	"context"
 	"math"
 	"os"
 	"slices"
@@ -9,46 +8,9 @@ import (
 
 	"ganglion/gpu/archtest"
 	"ganglion/gpu/cpu"
-	"ganglion/gpu/engine"
+	"ganglion/gpu/engine/enginetest"
 	"ganglion/gpu/ops"
 )
-
-// logitsOf runs a model's tokens in one batch and gives every row of logits.
-func logitsOf(t *testing.T, b ops.Backend, path string, n ops.Numerics, tokens []int32) (out []float32) {
-	t.Helper()
-	e, err := engine.Open(context.Background(), engine.Config{Backend: b, Path: path, Numerics: n, Threads: 2, Context: 256, Slots: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	slot, _, _ := e.Acquire([]int32{-1, -1}, 0)
-	var rows []engine.Row
-	for _, id := range tokens {
-		rows = append(rows, engine.Row{Slot: slot, Token: id, Want: true, Read: ops.Want{Kind: ops.WantRow}})
-	}
-	heads, err := e.Run(rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, h := range heads {
-		if h.Err != nil {
-			t.Fatal(h.Err)
-		}
-		out = append(out, h.Row...)
-	}
-	return out
-}
-
-// nmse is Σ(a−b)²/Σb².
-func nmse(got, want []float32) float64 {
-	var d, s float64
-	for i, w := range want {
-		e := float64(got[i]) - float64(w)
-		d += e * e
-		s += float64(w) * float64(w)
-	}
-	return d / s
-}
 
 // inEveryDialect are the models that also run in the dialects of OpenGL: one for each
 // kind of operation.
@@ -77,22 +39,22 @@ func TestArchitectures(t *testing.T) {
 							t.Fatal(err)
 						}
 						defer c.Close()
-						exact[entry.Name] = logitsOf(t, c, path, ops.Exact, set.Tokens)
+						exact[entry.Name] = enginetest.Logits(t, c, path, ops.Exact, set.Tokens, 1)
 					}
-					got := logitsOf(t, b, path, ops.Exact, set.Tokens)
+					got := enginetest.Logits(t, b, path, ops.Exact, set.Tokens, 1)
 					for i, w := range exact[entry.Name] {
 						if math.Float32bits(got[i]) != math.Float32bits(w) {
 							t.Fatalf("exact mode: logit %d is %v, the processor has %v", i, got[i], w)
 						}
 					}
-					if e := nmse(got, set.Want(t, entry)); !(e <= entry.MaxExact) {
+					if e := archtest.NMSE(got, set.Want(t, entry)); !(e <= entry.MaxExact) {
 						t.Errorf("exact mode: NMSE %.3g, bound %.3g", e, entry.MaxExact)
 					}
 					if !all && !chosen {
 						return
 					}
-					got = logitsOf(t, b, path, ops.Fast, set.Tokens)
-					if e := nmse(got, set.Want(t, entry)); !(e <= entry.MaxFast) {
+					got = enginetest.Logits(t, b, path, ops.Fast, set.Tokens, 1)
+					if e := archtest.NMSE(got, set.Want(t, entry)); !(e <= entry.MaxFast) {
 						t.Errorf("fast mode: NMSE %.3g, bound %.3g", e, entry.MaxFast)
 					}
 				})

@@ -2,7 +2,6 @@ package compute
 
 import (
 	"context"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"ganglion/gpu/cpu"
 	"ganglion/gpu/device"
 	"ganglion/gpu/device/devicetest"
+	"ganglion/gpu/engine/enginetest"
 	"ganglion/gpu/kernels"
 	"ganglion/gpu/ops"
 	"ganglion/gpu/ops/opstest"
@@ -36,7 +36,7 @@ func TestLimitProfiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	want := logitsOf(t, c, path, ops.Exact, set.Tokens)
+	want := enginetest.Logits(t, c, path, ops.Exact, set.Tokens, 1)
 	for _, d := range plain {
 		t.Run(d.name, func(t *testing.T) {
 			inner := d.device(t) // for all profiles, so that kernels are compiled once
@@ -67,8 +67,8 @@ func underLimits(t *testing.T, dev *devicetest.Limited, path string, tokens []in
 		})
 		defer everyKernel(t, used)
 	}
-	got := logitsOf(t, b, path, ops.Exact, tokens)
-	if !slices.EqualFunc(got, want, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
+	got := enginetest.Logits(t, b, path, ops.Exact, tokens, 1)
+	if !archtest.SameBits(got, want) {
 		t.Error("the model's logits are not those of the processor")
 	}
 	if all {

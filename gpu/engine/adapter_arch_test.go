@@ -31,7 +31,7 @@ func TestAdaptersOfEveryArchitecture(t *testing.T) {
 			got := adapted(t, e, set.Tokens, len(set.Tokens), engine.AdapterScale{Scale: 0.5})
 			whole := merged(t, base, []lora{l}, []float64{0.5})
 			want := allLogits(t, open(t, "cpu", engine.Config{Path: whole, Numerics: ops.Exact, Threads: 2}), set.Tokens, len(set.Tokens))
-			if d := nmse(got, want); !(d <= entry.MaxExact) {
+			if d := archtest.NMSE(got, want); !(d <= entry.MaxExact) {
 				t.Errorf("NMSE %.3g against merged weights, bound %.3g", d, entry.MaxExact)
 			}
 		})

@@ -65,13 +65,13 @@ func TestAdaptersLikeTheReference(t *testing.T) {
 				}
 				e := open(t, run.backend, engine.Config{Path: set.Path(t, entry.Model), Adapters: adapters, Numerics: run.numerics, Threads: 2})
 				got := adapted(t, e, set.Tokens, len(set.Tokens), scales...)
-				if d := nmse(got, want); !(d <= bound) {
+				if d := archtest.NMSE(got, want); !(d <= bound) {
 					t.Errorf("NMSE %.3g, bound %.3g", d, bound)
 				} else {
 					t.Logf("NMSE %.3g, bound %.3g", d, bound)
 				}
 				// The partner: strengths that are off by a quarter are seen.
-				if d := nmse(adapted(t, e, set.Tokens, len(set.Tokens), off...), want); d <= bound {
+				if d := archtest.NMSE(adapted(t, e, set.Tokens, len(set.Tokens), off...), want); d <= bound {
 					t.Errorf("NMSE %.3g with strengths a quarter off, want more than %.3g", d, bound)
 				}
 			})

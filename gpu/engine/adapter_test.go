@@ -88,14 +88,14 @@ func TestAdapterEqualsMergedWeights(t *testing.T) {
 					bound = entry.MaxFast
 				}
 				got := adapted(t, e, set.Tokens, len(set.Tokens), engine.AdapterScale{Scale: scale})
-				if d := nmse(got, want); !(d <= bound) {
+				if d := archtest.NMSE(got, want); !(d <= bound) {
 					t.Errorf("NMSE %.3g against merged weights, bound %.3g", d, bound)
 				} else {
 					t.Logf("NMSE %.3g, bound %.3g", d, bound)
 				}
 				// The partner: a strength that is off by a twentieth is seen.
 				wrong := adapted(t, e, set.Tokens, len(set.Tokens), engine.AdapterScale{Scale: scale * 1.05})
-				if d := nmse(wrong, want); d <= bound {
+				if d := archtest.NMSE(wrong, want); d <= bound {
 					t.Errorf("NMSE %.3g with a strength that is 5 %% off, want more than %.3g", d, bound)
 				}
 			})
@@ -113,7 +113,7 @@ func TestAdapterOfAScaledMatrix(t *testing.T) {
 	want := allLogits(t, open(t, "ref", engine.Config{Path: whole, Numerics: ops.Exact}), set.Tokens, len(set.Tokens))
 	e := open(t, "cpu", engine.Config{Path: base, Adapters: files(l), Numerics: ops.Exact})
 	got := adapted(t, e, set.Tokens, len(set.Tokens), engine.AdapterScale{Scale: scale})
-	if d := nmse(got, want); !(d <= set.Find(t, "llama-dense").MaxExact) {
+	if d := archtest.NMSE(got, want); !(d <= set.Find(t, "llama-dense").MaxExact) {
 		t.Errorf("NMSE %.3g", d)
 	}
 }
@@ -133,11 +133,11 @@ func TestTwoAdaptersAtOnce(t *testing.T) {
 		if run.numerics == ops.Fast {
 			bound = set.Find(t, "llama-dense").MaxFast
 		}
-		if d := nmse(got, want); !(d <= bound) {
+		if d := archtest.NMSE(got, want); !(d <= bound) {
 			t.Errorf("%s, %s: NMSE %.3g, bound %.3g", run.backend, run.numerics, d, bound)
 		}
 		swapped := adapted(t, e, set.Tokens, 16, engine.AdapterScale{ID: 0, Scale: -0.8}, engine.AdapterScale{ID: 1, Scale: 0.5})
-		if d := nmse(swapped, want); d <= bound {
+		if d := archtest.NMSE(swapped, want); d <= bound {
 			t.Errorf("%s, %s: NMSE %.3g with the strengths swapped, want more than %.3g", run.backend, run.numerics, d, bound)
 		}
 	}

@@ -81,17 +81,6 @@ func allLogits(t testing.TB, e *engine.Engine, tokens []int32, chunk int) (out [
 	return out
 }
 
-// nmse is Σ(a−b)²/Σb².
-func nmse(got, want []float32) float64 {
-	var d, s float64
-	for i, w := range want {
-		e := float64(got[i]) - float64(w)
-		d += e * e
-		s += float64(w) * float64(w)
-	}
-	return d / s
-}
-
 // Every architecture gives the reference's logits within its own bounds, and the
 // same bits on every backend in exact mode.
 func TestArchitectures(t *testing.T) { followsReference(t, archtest.Golden(t)) }
@@ -119,7 +108,7 @@ func followsReference(t *testing.T, set *archtest.Set) {
 					if len(got) != len(want) {
 						t.Fatalf("%d logits, want %d", len(got), len(want))
 					}
-					d := nmse(got, want)
+					d := archtest.NMSE(got, want)
 					t.Logf("NMSE %.3g, bound %.3g", d, run.bound)
 					if !(d <= run.bound) {
 						t.Errorf("NMSE %.3g, bound %.3g", d, run.bound)
@@ -141,7 +130,7 @@ func TestArchitectureBoundsCatchAWrongModel(t *testing.T) {
 	set := archtest.Golden(t)
 	e := open(t, "ref", engine.Config{Path: set.Path(t, "llama-dense"), Numerics: ops.Exact})
 	got := allLogits(t, e, set.Tokens, len(set.Tokens))
-	if d := nmse(got, set.Want(t, set.Find(t, "llama-rope-linear"))); d <= 1e-3 {
+	if d := archtest.NMSE(got, set.Want(t, set.Find(t, "llama-rope-linear"))); d <= 1e-3 {
 		t.Errorf("NMSE %.3g against another model's logits, want it far above the bounds", d)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"ganglion/gpu/archtest"
 	"ganglion/gpu/engine"
 	"ganglion/gpu/ops"
 )
@@ -95,7 +96,7 @@ func TestWeightTypes(t *testing.T) {
 			t.Run(entry.Type+"/"+tt.numerics.String(), func(t *testing.T) {
 				e := open(t, "cpu", engine.Config{Path: path, Numerics: tt.numerics, Threads: 2})
 				got := allLogits(t, e, m.Tokens, len(m.Tokens))
-				d := nmse(got, want)
+				d := archtest.NMSE(got, want)
 				if len(got) != len(want) || !(d <= tt.bound) {
 					t.Fatalf("NMSE %.3g over %d logits, bound %.3g over %d", d, len(got), tt.bound, len(want))
 				}
@@ -113,7 +114,7 @@ func TestWeightTypeBoundsCatchAnotherType(t *testing.T) {
 	var m quantManifest
 	readJSON(t, "testdata/quant/manifest.json", &m)
 	e := open(t, "cpu", engine.Config{Path: quantFile(t, "Q5_0.gguf"), Numerics: ops.Exact, Threads: 2})
-	if d := nmse(allLogits(t, e, m.Tokens, len(m.Tokens)), quantLogits(t, "Q4_0.logits.f32")); d < 1e-3 {
+	if d := archtest.NMSE(allLogits(t, e, m.Tokens, len(m.Tokens)), quantLogits(t, "Q4_0.logits.f32")); d < 1e-3 {
 		t.Errorf("NMSE %.3g against another type's logits, want it above the bounds", d)
 	}
 }

@@ -60,10 +60,8 @@ func (c *context) fits(s *device.Shader, constants []uint32) error {
 		return fmt.Errorf("%d constants, the shader has %d", len(constants), len(s.Constants))
 	}
 	wg := 1
-	if len(constants) > 0 {
-		wg = int(constants[0])
-	} else if len(s.Constants) > 0 {
-		wg = int(s.Constants[0].Default)
+	if values := s.Values(constants); len(values) > 0 {
+		wg = int(values[0])
 	}
 	for _, b := range s.Bindings {
 		if b.Texels && c.limits.Texels == 0 {

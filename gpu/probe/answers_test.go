@@ -10,6 +10,7 @@ import (
 
 	"ganglion/gpu/cpu"
 	"ganglion/gpu/ops"
+	"ganglion/gpu/ops/opstest"
 	"ganglion/gpu/ops/ref"
 )
 
@@ -71,7 +72,7 @@ func TestWrongAnswersAreFound(t *testing.T) {
 		{"not a number", func(row []float32) { row[0] = float32(math.NaN()) }, true, true},
 	} {
 		wrong := map[string]int{}
-		Ask(&spoiling{Backend: ref.New(), spoil: tt.spoil}, bothModes, func(a Answer) {
+		Ask(spoiled(ref.New(), tt.spoil), bothModes, func(a Answer) {
 			if a.Fault != "" {
 				wrong[a.Mode]++
 			}
@@ -83,38 +84,9 @@ func TestWrongAnswersAreFound(t *testing.T) {
 	}
 }
 
-// spoiling changes the first row of logits of each run.
-type spoiling struct {
-	ops.Backend
-	spoil func(row []float32)
-}
-
-func (s *spoiling) Load(ctx context.Context, p *ops.Plan, o ops.Options, f func(done, total int64)) (ops.Runtime, error) {
-	r, err := s.Backend.Load(ctx, p, o, f)
-	return &spoilingRuntime{r, s}, err
-}
-
-type spoilingRuntime struct {
-	ops.Runtime
-	s *spoiling
-}
-
-func (r *spoilingRuntime) Compile(s ops.Shape) (ops.Program, error) {
-	p, err := r.Runtime.Compile(s)
-	return &spoilingProgram{p, r.s}, err
-}
-
-type spoilingProgram struct {
-	ops.Program
-	s *spoiling
-}
-
-func (p *spoilingProgram) Run(b *ops.Batch, r *ops.Result) error {
-	err := p.Program.Run(b, r)
-	if err == nil {
-		p.s.spoil(r.Heads[0].Row)
-	}
-	return err
+// spoiled is a backend with the first row of logits of each run changed.
+func spoiled(b ops.Backend, spoil func(row []float32)) ops.Backend {
+	return opstest.Spoiled{Backend: b, Spoil: func(heads []ops.Head) { spoil(heads[0].Row) }}
 }
 
 // A backend without a kernel says so, and what it lacks is not wrong.

@@ -72,9 +72,9 @@ func doubles() []Driver {
 		Backend: func(d device.Device, _ bool) ops.Backend {
 			switch d.Info().ID {
 			case "inexact":
-				return &spoiling{Backend: processor(), spoil: func(row []float32) { row[0] *= 1.0000002 }}
+				return spoiled(processor(), func(row []float32) { row[0] *= 1.0000002 })
 			case "wrong":
-				return &spoiling{Backend: processor(), spoil: func(row []float32) { clear(row) }}
+				return spoiled(processor(), func(row []float32) { clear(row) })
 			case "lost":
 				return failing{processor(), ops.ErrDeviceLost}
 			}

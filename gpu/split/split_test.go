@@ -3,7 +3,6 @@ package split
 import (
 	"context"
 	"errors"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"ganglion/gpu/compute"
 	"ganglion/gpu/cpu"
 	"ganglion/gpu/engine"
+	"ganglion/gpu/engine/enginetest"
 	"ganglion/gpu/gguf"
 	"ganglion/gpu/model"
 	"ganglion/gpu/ops"
@@ -61,31 +61,9 @@ func (f forced) Load(ctx context.Context, p *ops.Plan, o ops.Options, progress f
 }
 
 // logits runs a model's tokens in two batches and gives every row.
-func logits(t *testing.T, b ops.Backend, path string, tokens []int32) (out []float32) {
+func logits(t *testing.T, b ops.Backend, path string, tokens []int32) []float32 {
 	t.Helper()
-	e, err := engine.Open(context.Background(), engine.Config{Backend: b, Path: path, Numerics: ops.Exact, Threads: 2, Context: 256, Slots: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	slot, _, _ := e.Acquire([]int32{-1, -1}, 0)
-	for _, part := range [][]int32{tokens[:len(tokens)/2], tokens[len(tokens)/2:]} {
-		var rows []engine.Row
-		for _, id := range part {
-			rows = append(rows, engine.Row{Slot: slot, Token: id, Want: true, Read: ops.Want{Kind: ops.WantRow}})
-		}
-		heads, err := e.Run(rows)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, h := range heads {
-			if h.Err != nil {
-				t.Fatal(h.Err)
-			}
-			out = append(out, h.Row...)
-		}
-	}
-	return out
+	return enginetest.Logits(t, b, path, ops.Exact, tokens, 2)
 }
 
 func planOf(t *testing.T, path string) *ops.Plan {
@@ -100,10 +78,6 @@ func planOf(t *testing.T, path string) *ops.Plan {
 		t.Fatal(err)
 	}
 	return p
-}
-
-func sameBits(got, want []float32) bool {
-	return slices.EqualFunc(got, want, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) })
 }
 
 // possible lists all operations before which a plan can be cut.
@@ -134,7 +108,7 @@ func TestEveryCutGivesTheBitsOfTheWhole(t *testing.T) {
 				if i%2 == 0 {
 					first = processor(t)
 				}
-				if !sameBits(logits(t, forced{cutAt(first, ref.New(), k)}, path, set.Tokens), want) {
+				if !archtest.SameBits(logits(t, forced{cutAt(first, ref.New(), k)}, path, set.Tokens), want) {
 					t.Errorf("a cut before operation %d (%s) changes the logits", k, p.Ops[k].Name())
 				}
 			}
@@ -148,35 +122,15 @@ func TestAWrongHandoverIsFound(t *testing.T) {
 	path := set.Path(t, "gemma3-dense")
 	want := logits(t, ref.New(), path, set.Tokens)
 	k := boundaries(planOf(t, path))[1]
-	b := forced{cutAt(wrongRows{ref.New()}, ref.New(), k)}
-	if sameBits(logits(t, b, path, set.Tokens), want) {
+	wrong := opstest.Spoiled{Backend: ref.New(), Spoil: func(heads []ops.Head) {
+		if len(heads) > 1 {
+			heads[0] = heads[1]
+		}
+	}}
+	b := forced{cutAt(wrong, ref.New(), k)}
+	if archtest.SameBits(logits(t, b, path, set.Tokens), want) {
 		t.Error("rows in the wrong order changed nothing")
 	}
-}
-
-// wrongRows gives the second row of every batch in the place of the first.
-type wrongRows struct{ ops.Backend }
-
-func (w wrongRows) Load(ctx context.Context, p *ops.Plan, o ops.Options, progress func(done, total int64)) (ops.Runtime, error) {
-	rt, err := w.Backend.Load(ctx, p, o, progress)
-	return wrongRuntime{rt}, err
-}
-
-type wrongRuntime struct{ ops.Runtime }
-
-func (w wrongRuntime) Compile(s ops.Shape) (ops.Program, error) {
-	p, err := w.Runtime.Compile(s)
-	return wrongProgram{p}, err
-}
-
-type wrongProgram struct{ ops.Program }
-
-func (w wrongProgram) Run(b *ops.Batch, r *ops.Result) error {
-	err := w.Program.Run(b, r)
-	if err == nil && len(r.Heads) > 1 {
-		r.Heads[0] = r.Heads[1]
-	}
-	return err
 }
 
 // A plan in two halves passes the suite of backends, the halves as even as possible.
@@ -211,10 +165,10 @@ func TestVulkan(t *testing.T) {
 		want := logits(t, processor(t), path, set.Tokens)
 		ks := boundaries(planOf(t, path))
 		k := ks[len(ks)/2]
-		if !sameBits(logits(t, forced{cutAt(processor(t), device, k)}, path, set.Tokens), want) {
+		if !archtest.SameBits(logits(t, forced{cutAt(processor(t), device, k)}, path, set.Tokens), want) {
 			t.Errorf("%s: the end on the device changes the logits", name)
 		}
-		if !sameBits(logits(t, forced{cutAt(device, processor(t), k)}, path, set.Tokens), want) {
+		if !archtest.SameBits(logits(t, forced{cutAt(device, processor(t), k)}, path, set.Tokens), want) {
 			t.Errorf("%s: the beginning on the device changes the logits", name)
 		}
 	}
@@ -320,7 +274,7 @@ func TestTheEngineTellsTheParts(t *testing.T) {
 	set := archtest.Golden(t)
 	path := set.Path(t, "gemma4")
 	p := planOf(t, path)
-	c := engine.Config{Path: path, Context: 256, Slots: 2, CacheTokens: -1, Backend: New(ref.New(), lost{named{ref.New()}},
+	c := engine.Config{Path: path, Context: 256, Slots: 2, CacheTokens: -1, Backend: New(ref.New(), &opstest.Faulty{Backend: named{ref.New()}, Kind: opstest.CallRun, At: 1, Err: ops.ErrDeviceLost},
 		Need(p, ops.Options{Slots: 2, Context: 256, MaxRows: 256, Threads: 1})-1)}
 	e, err := engine.Open(context.Background(), c)
 	if err != nil {
@@ -341,22 +295,3 @@ func TestTheEngineTellsTheParts(t *testing.T) {
 		t.Errorf("a lost device gave %v", err)
 	}
 }
-
-// lost is a backend whose programs fail.
-type lost struct{ ops.Backend }
-
-func (l lost) Load(ctx context.Context, p *ops.Plan, o ops.Options, progress func(done, total int64)) (ops.Runtime, error) {
-	rt, err := l.Backend.Load(ctx, p, o, progress)
-	return lostRuntime{rt}, err
-}
-
-type lostRuntime struct{ ops.Runtime }
-
-func (l lostRuntime) Compile(s ops.Shape) (ops.Program, error) {
-	p, err := l.Runtime.Compile(s)
-	return lostProgram{p}, err
-}
-
-type lostProgram struct{ ops.Program }
-
-func (lostProgram) Run(*ops.Batch, *ops.Result) error { return ops.ErrDeviceLost }

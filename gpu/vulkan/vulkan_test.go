@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -130,22 +129,7 @@ func TestConformance(t *testing.T) {
 // The suite passes in wrappers too: under the limits of families that have Vulkan, and in
 // the fault injector without a fault.
 func TestWrapped(t *testing.T) {
-	wraps := map[string]func(device.Device) device.Device{
-		"faults": func(d device.Device) device.Device { return devicetest.Inject(d) },
-	}
-	for _, p := range devicetest.Profiles() {
-		if slices.Contains([]string{"v3d71", "mali-g610", "adreno-128m"}, p.Name) {
-			wraps[p.Name] = func(d device.Device) device.Device { return p.Wrap(d) }
-		}
-	}
-	if len(wraps) != 4 {
-		t.Fatalf("%d wrappers", len(wraps))
-	}
-	for name, wrap := range wraps {
-		t.Run(name, func(t *testing.T) {
-			devicetest.Run(t, func(t testing.TB) device.Device { return wrap(openTest(t, Options{})) })
-		})
-	}
+	devicetest.RunWrapped(t, func(t testing.TB) device.Device { return openTest(t, Options{}) }, "v3d71", "mali-g610", "adreno-128m")
 }
 
 func BenchmarkDriver(b *testing.B) {

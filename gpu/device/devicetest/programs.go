@@ -36,11 +36,7 @@ var programChecks = []check{
 		for i := range steps {
 			commands = append(commands, command(k, (n+63)/64, bind(a, b), n, uint32(i*997+1)))
 			a, b = b, a
-			next := make([]uint32, n)
-			for j := range next {
-				next[j] = 3*want[(j+i*997+1)%n] + 1
-			}
-			want = next
+			want = shifted(want, i*997+1)
 		}
 		e.do(e.program(device.ProgramOptions{}, commands...))
 		e.holds("a chain of commands", a, want)
@@ -117,11 +113,7 @@ var programChecks = []check{
 			e.must(err)
 			fences = append(fences, f)
 			a, b = b, a
-			next := make([]uint32, n)
-			for j := range next {
-				next[j] = 3*want[(j+7*i+1)%n] + 1
-			}
-			want = next
+			want = shifted(want, 7*i+1)
 		}
 		for i := range fences {
 			e.must(fences[len(fences)-1-i].Wait(patience))
@@ -221,4 +213,13 @@ func refusedPrograms(e *env) {
 	e.wants("no program", err, nil)
 	_, err = e.Submit(other.program(device.ProgramOptions{}))
 	e.wants("a program of another device", err, nil)
+}
+
+// shifted is what the kernel "shift" makes of words.
+func shifted(words []uint32, by int) []uint32 {
+	out := make([]uint32, len(words))
+	for i := range out {
+		out[i] = 3*words[(i+by)%len(words)] + 1
+	}
+	return out
 }

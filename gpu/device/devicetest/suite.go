@@ -36,6 +36,23 @@ func Run(t *testing.T, open func(t testing.TB) device.Device) {
 	}
 }
 
+// RunWrapped checks a driver in wrappers: in the fault injector without a fault, and under
+// the limits of the families that are named.
+func RunWrapped(t *testing.T, open func(t testing.TB) device.Device, families ...string) {
+	t.Run("faults", func(t *testing.T) {
+		Run(t, func(t testing.TB) device.Device { return Inject(open(t)) })
+	})
+	for _, name := range families {
+		i := slices.IndexFunc(Profiles(), func(p Profile) bool { return p.Name == name })
+		if i < 0 {
+			t.Fatalf("there is no profile %q", name)
+		}
+		t.Run(name, func(t *testing.T) {
+			Run(t, func(t testing.TB) device.Device { return Profiles()[i].Wrap(open(t)) })
+		})
+	}
+}
+
 // env is a device under test with helpers that fail the test.
 type env struct {
 	testing.TB

@@ -141,3 +141,44 @@ func (p faultyProgram) Run(b *ops.Batch, r *ops.Result) error {
 	}
 	return err
 }
+
+// Spoiled is a backend whose heads are changed on their way out.
+type Spoiled struct {
+	ops.Backend
+	Spoil func(heads []ops.Head)
+}
+
+// Load implements ops.Backend.
+func (s Spoiled) Load(ctx context.Context, p *ops.Plan, o ops.Options, progress func(done, total int64)) (ops.Runtime, error) {
+	rt, err := s.Backend.Load(ctx, p, o, progress)
+	if err != nil {
+		return nil, err
+	}
+	return spoiledRuntime{rt, s.Spoil}, nil
+}
+
+type spoiledRuntime struct {
+	ops.Runtime
+	spoil func(heads []ops.Head)
+}
+
+func (r spoiledRuntime) Compile(s ops.Shape) (ops.Program, error) {
+	p, err := r.Runtime.Compile(s)
+	if err != nil {
+		return nil, err
+	}
+	return spoiledProgram{p, r.spoil}, nil
+}
+
+type spoiledProgram struct {
+	ops.Program
+	spoil func(heads []ops.Head)
+}
+
+func (p spoiledProgram) Run(b *ops.Batch, r *ops.Result) error {
+	err := p.Program.Run(b, r)
+	if err == nil {
+		p.spoil(r.Heads)
+	}
+	return err
+}
