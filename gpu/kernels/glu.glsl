@@ -60,12 +60,8 @@ void main() {
 	sync();
 	if (id < WG / 32u && col - id + 32u * id < p.width) {
 		uint bits[32];
-		uint m = 0u;
-		for (uint i = 0u; i < 32u; i++) {
-			bits[i] = floatBitsToUint(values[33u * id + i]);
-			m = max(m, bits[i] & 0x7FFFFFFFu);
-		}
-		putWhole(bits, m, p.whole + row * p.wholeStride + ((col - id) / 32u + id) * (XTEXELS + 1u));
+		for (uint i = 0u; i < 32u; i++) bits[i] = floatBitsToUint(values[33u * id + i]);
+		putWhole(bits, p.whole + row * p.wholeStride + ((col - id) / 32u + id) * (XTEXELS + 1u));
 	}
 #else
 	if (col < p.width) store(p.dst + row * p.dstStride + col, gated(row, col));

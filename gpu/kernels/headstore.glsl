@@ -33,7 +33,7 @@ STORAGE(6) readonly buffer KWeight { uint kWeight[]; };
 
 #define MOST 512u // columns of a head
 shared float head[MOST];
-shared float lanes[LANES];
+#include "fold.glsl"
 #define SOURCE(i) floatBitsToUint(head[i])
 #include "kvput.glsl"
 
@@ -43,21 +43,12 @@ void normalise(float eps, bool weighed, bool isKey, uint weight) {
 	PRECISE float sum = 0.0;
 	PRECISE float x;
 	PRECISE float square;
-	for (uint i = id; i < (id < LANES ? p.keyDim : 0u); i += LANES) {
+	for (uint i = id; i < (id < ADDERS ? p.keyDim : 0u); i += ADDERS) {
 		x = head[i];
 		square = x * x;
 		sum = sum + square;
 	}
-	if (id < LANES) lanes[id] = sum;
-	sync();
-	for (uint n = LANES / 2u; n > 0u; n /= 2u) {
-		if (id < n) {
-			PRECISE float s = lanes[id] + lanes[id + n];
-			lanes[id] = s;
-		}
-		sync();
-	}
-	PRECISE float total = lanes[0] * p.inverse;
+	PRECISE float total = fold(sum) * p.inverse;
 	PRECISE float guarded = total + eps;
 	float r = Rsqrt(guarded);
 	for (uint i = id; i < p.keyDim; i += WG) {

@@ -1,8 +1,7 @@
 // RMSNorm, LayerNorm and L2Norm over groups of columns (rule 3 of gpu/DESIGN.md); the
 // including kernel defines one of NORM_RMS, NORM_LAYER and NORM_L2. Groups in x, rows in
-// y: a workgroup has one group of one row. Exact mode adds in 16 lanes, so the first 16
-// invocations add and all of them multiply; with FAST all add, and what they have is
-// folded in half as often as it goes.
+// y: a workgroup has one group of one row. The sums are those of fold.glsl; all invocations
+// multiply.
 //
 // A second pass over the row reads it again: rows are a few KiB and stay in the cache,
 // and a copy in shared memory would bound their width.
@@ -25,29 +24,7 @@ STORAGE(2) readonly buffer Weight { uint weight[]; };
 STORAGE(3) readonly buffer Bias { uint bias[]; };
 #endif
 
-#ifdef FAST
-#define ADDERS WG
-shared float lanes[WG];
-#else
-#define ADDERS LANES
-shared float lanes[LANES];
-#endif
-
-// fold adds what every adder has; all invocations get the sum.
-float fold(float mine) {
-	uint id = gl_LocalInvocationID.x;
-	sync(); // the sum before this one has been read
-	if (id < ADDERS) lanes[id] = mine;
-	sync();
-	for (uint n = ADDERS / 2u; n > 0u; n /= 2u) {
-		if (id < n) {
-			PRECISE float s = lanes[id] + lanes[id + n];
-			lanes[id] = s;
-		}
-		sync();
-	}
-	return lanes[0];
-}
+#include "fold.glsl"
 
 void main() {
 	uint row = gl_WorkGroupID.y;
@@ -69,6 +46,7 @@ void main() {
 	}
 	mean = fold(sum) * p.inverse;
 	sum = 0.0;
+	sync(); // the lanes are free again
 #endif
 	for (uint i = id; i < end; i += ADDERS) {
 		x = load(src + i);

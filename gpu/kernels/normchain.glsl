@@ -39,13 +39,7 @@ STORAGE(4) buffer Out { uvec4 outs[]; };
 #define AT(i) ((i) + (i) / 32u)
 shared float values[COLS + COLS / 32u + 1u];
 
-#ifdef FAST
-#define ADDERS WG
-shared float lanes[WG];
-#else
-#define ADDERS LANES
-shared float lanes[LANES];
-#endif
+#include "fold.glsl"
 
 // scaleOf is what RMSNorm multiplies the row in shared memory with; the row is complete
 // for all invocations afterwards, and before it for none but their own columns.
@@ -60,16 +54,7 @@ float scaleOf(float eps) {
 		square = x * x;
 		sum = sum + square;
 	}
-	if (id < ADDERS) lanes[id] = sum;
-	sync();
-	for (uint n = ADDERS / 2u; n > 0u; n /= 2u) {
-		if (id < n) {
-			PRECISE float s = lanes[id] + lanes[id + n];
-			lanes[id] = s;
-		}
-		sync();
-	}
-	PRECISE float total = lanes[0] * p.inverse;
+	PRECISE float total = fold(sum) * p.inverse;
 	PRECISE float guarded = total + eps;
 	return Rsqrt(guarded);
 }
@@ -109,12 +94,8 @@ void main() {
 		sync();
 		for (uint b = id; b < p.cols / 32u; b += WG) {
 			uint bits[32];
-			uint m = 0u;
-			for (uint i = 0u; i < 32u; i++) {
-				bits[i] = floatBitsToUint(values[33u * b + i]);
-				m = max(m, bits[i] & 0x7FFFFFFFu);
-			}
-			putWhole(bits, m, p.whole + row * p.wholeStride + b * (XTEXELS + 1u));
+			for (uint i = 0u; i < 32u; i++) bits[i] = floatBitsToUint(values[33u * b + i]);
+			putWhole(bits, p.whole + row * p.wholeStride + b * (XTEXELS + 1u));
 		}
 	}
 }

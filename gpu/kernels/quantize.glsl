@@ -33,10 +33,6 @@ void main() {
 	uint src = p.src + row * p.srcStride + input_ * p.cols + 32u * b;
 	uint n = min(32u, p.cols - 32u * b);
 	uint bits[32];
-	uint m = 0u; // magnitudes are compared as bits: NaN is above all
-	for (uint i = 0u; i < 32u; i++) {
-		bits[i] = i < n ? act[src + i] : 0u;
-		m = max(m, bits[i] & 0x7FFFFFFFu);
-	}
-	putWhole(bits, m, p.dst + gl_WorkGroupID.y * p.dstStride + b * (XTEXELS + 1u));
+	for (uint i = 0u; i < 32u; i++) bits[i] = i < n ? act[src + i] : 0u;
+	putWhole(bits, p.dst + gl_WorkGroupID.y * p.dstStride + b * (XTEXELS + 1u));
 }

@@ -15,9 +15,10 @@ float nearest(int i) {
 	return y;
 }
 
-// putWhole rounds the values whose bits are given, the largest magnitude of which has the
-// bits m, and writes them as the texels from at on.
-void putWhole(uint bits[32], uint m, uint at) {
+// putWhole rounds the values whose bits are given and writes them as the texels from at on.
+void putWhole(uint bits[32], uint at) {
+	uint m = 0u; // magnitudes are compared as bits: NaN is above all
+	for (uint i = 0u; i < 32u; i++) m = max(m, bits[i] & 0x7FFFFFFFu);
 	uint e = m >> 23;
 	float up = uintBitsToFloat((LEADING + 254u - min(e, 254u)) << 23);
 	float scale = uintBitsToFloat((e - LEADING) << 23);
