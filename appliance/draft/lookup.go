@@ -15,10 +15,10 @@ var lookPrior = [lookKinds]float64{0.2, 0.35, 0.55, 0.75, 0.85, 0.9}
 // Lookup guesses that a text goes on as it did after the same tokens before. It reads
 // each token once, at a bounded cost, and allocates only while it grows.
 type Lookup struct {
-	// Places with the same last tokens are chained, newest first, as in LZ77: head
-	// holds one more than the newest place of each hash, prev one more than the place
-	// before. A place is the index of the token that follows.
-	head []int32
+	// Places with the same last tokens are chained, newest first, as in LZ77: head holds
+	// the newest place after each pair of tokens, prev the one before, 0 for none. A place
+	// is the index of the token that follows.
+	head map[[gram]int32]int32
 	prev []int32 // [tokens read + 1]
 	odds [lookKinds]odds
 
@@ -28,8 +28,7 @@ type Lookup struct {
 
 // NewLookup makes an index that grows no more up to so many tokens.
 func NewLookup(capacity int) *Lookup {
-	n := 1 << bits.Len(uint(max(capacity, 64)-1))
-	return &Lookup{head: make([]int32, n), prev: make([]int32, 0, max(capacity, 64)+1)}
+	return &Lookup{head: make(map[[gram]int32]int32, capacity), prev: make([]int32, 0, capacity+1)}
 }
 
 // Follow reads what is new of a text, of which the earlier calls gave a beginning.
@@ -59,29 +58,10 @@ func (l *Lookup) index(text []int32) {
 	}
 	at := int32(0)
 	if len(text) >= gram {
-		if len(text) > len(l.head) {
-			l.rehash(text)
-		}
-		h := l.hash(text)
-		at, l.head[h] = l.head[h], int32(len(text))+1
+		last := [gram]int32(text[len(text)-gram:])
+		at, l.head[last] = l.head[last], int32(len(text))
 	}
 	l.prev = append(l.prev, at)
-}
-
-// rehash doubles the table and enters the places before the last again.
-func (l *Lookup) rehash(text []int32) {
-	l.head = make([]int32, 2*len(l.head))
-	for n := gram; n < len(text); n++ {
-		h := l.hash(text[:n])
-		l.prev[n], l.head[h] = l.head[h], int32(n)+1
-	}
-}
-
-// hash returns the chain of the last tokens of a text.
-func (l *Lookup) hash(text []int32) uint32 {
-	a, b := uint32(text[len(text)-2]), uint32(text[len(text)-1])
-	x := (a*0x9E3779B1 ^ b) * 0x85EBCA77
-	return (x ^ x>>15) & uint32(len(l.head)-1)
 }
 
 // search looks for the earlier place with the longest agreement, the newest of equals.
@@ -90,12 +70,12 @@ func (l *Lookup) search(text []int32) {
 	if len(text) < gram {
 		return
 	}
-	place := int(l.prev[len(text)]) - 1
+	place := int(l.prev[len(text)])
 	for walk := 0; place > 0 && walk < maxWalk; walk++ {
-		if n := agreement(text, place); n >= gram && n > l.match {
+		if n := agreement(text, place); n > l.match {
 			l.at, l.match = place, n
 		}
-		place = int(l.prev[place]) - 1
+		place = int(l.prev[place])
 	}
 }
 
