@@ -9,7 +9,6 @@ extern int gl_widen_go(int type, uint8_t *src, int64_t bytes, float *dst, int n)
 INLINE uint16_t u16(const uint8_t *p) { uint16_t v; memcpy(&v, p, 2); return v; }
 INLINE uint32_t u32(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return v; }
 
-INLINE float half1f(const uint8_t *p) { return half1(u16(p)); }
 
 // e8m0 is 2^(e-127)/2, as tensor's halfE8M0.
 INLINE float e8m0(uint8_t e) {

@@ -53,7 +53,6 @@ INLINE void vputn(float *p, v8f v, int n) { if (n >= 8) vstore(p, v); else vputp
 INLINE v8f vsel(v8i m, v8f a, v8f b) { return (v8f)((m & (v8i)a) | (~m & (v8i)b)); }
 INLINE v8f vabs(v8f x) { return (v8f)((v8i)x & 0x7fffffff); }
 INLINE v8i vmaxi(v8i a, v8i b) { v8i m = a > b; return (m & a) | (~m & b); }
-INLINE v8f vmaxf(v8f a, v8f b) { return vsel(a > b, a, b); }
 
 // vtop is the largest lane, vsum their sum.
 INLINE int32_t vtop(v8i v) {
