@@ -48,7 +48,7 @@ func guessing(t testing.TB, m appliance.Model, from appliance.Speculation, adapt
 // tiny opens a golden model.
 func tiny(t testing.TB, name string, numerics ops.Numerics) appliance.Model {
 	t.Helper()
-	b, err := gpu.Open("cpu")
+	b, err := gpu.CPU()
 	if err != nil {
 		t.Fatal(err)
 	}

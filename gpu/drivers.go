@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"sync"
-	"time"
 
 	"ganglion/gpu/compute"
 	"ganglion/gpu/device"
@@ -16,14 +15,11 @@ import (
 )
 
 // Drivers are the ways to reach GPUs, the preferred first. What they compile is kept in
-// cacheDir, "" keeps nothing; kernels names the set of kernels, "" is KernelHash.
-func Drivers(cacheDir, kernelSet string) []probe.Driver {
-	if kernelSet == "" {
-		kernelSet = KernelHash()
-	}
+// cacheDir, "" keeps nothing.
+func Drivers(cacheDir string) []probe.Driver {
 	return []probe.Driver{
 		{Name: "vulkan", List: vulkan.List, Backend: computeOn, Open: func(id string) (device.Device, error) {
-			return vulkan.Open(vulkan.Options{ID: id, CacheDir: cacheDir, Kernels: kernelSet})
+			return vulkan.Open(vulkan.Options{ID: id, CacheDir: cacheDir, Kernels: KernelHash()})
 		}},
 		{Name: "gl", List: gl.List, Backend: computeOn, Open: func(id string) (device.Device, error) {
 			return gl.Open(gl.Options{ID: id, CacheDir: cacheDir})
@@ -31,20 +27,12 @@ func Drivers(cacheDir, kernelSet string) []probe.Driver {
 	}
 }
 
-// softwareDeadline is for renderers, which compile a kernel when it is first submitted: on
-// a busy processor that takes many seconds, and is no reason to give the device up.
-const softwareDeadline = 2 * time.Minute
-
 func computeOn(d device.Device, inexact bool) ops.Backend {
-	o := compute.Options{Inexact: inexact}
-	if d.Info().Software {
-		o.Deadline = softwareDeadline
-	}
-	return compute.New(d, o)
+	return compute.New(d, compute.Options{Inexact: inexact})
 }
 
 // KernelHash names the kernels of this binary: what is known of a device holds for them
-// alone.
+// alone. It reads megabytes the first time, so a start that asks no device does without.
 var KernelHash = sync.OnceValue(func() string {
 	h := sha256.New()
 	for _, s := range kernels.All() {

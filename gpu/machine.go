@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"ganglion/gpu/cpu"
 	"ganglion/gpu/device"
 	"ganglion/gpu/ops"
 	"ganglion/gpu/ops/ref"
@@ -62,7 +61,7 @@ func NewMachine(o Options) *Machine {
 	if o.Note == nil {
 		o.Note = func(string, ...any) {}
 	}
-	return newMachine(o, Drivers(o.CacheDir, ""))
+	return newMachine(o, Drivers(o.CacheDir))
 }
 
 func newMachine(o Options, drivers []probe.Driver) *Machine {
@@ -76,7 +75,7 @@ func newMachine(o Options, drivers []probe.Driver) *Machine {
 	}
 	m.book = &probe.Book{
 		Prober: &probe.Prober{Command: o.Child}, Drivers: names, Dir: o.CacheDir,
-		Kernels: KernelHash() + "/" + o.Version, Now: time.Now,
+		Kernels: func() string { return KernelHash() + "/" + o.Version }, Now: time.Now,
 	}
 	return m
 }
@@ -120,7 +119,11 @@ func (m *Machine) Open(ctx context.Context, c Choice) (*Opened, error) {
 		if c.Device != "" {
 			return nil, fmt.Errorf("gpu: %w: %s has no devices to choose from", ErrBackend, c.Backend)
 		}
-		return m.openPlain(c, func() (ops.Backend, error) { return Open(c.Backend) })
+		open := CPU
+		if c.Backend == "ref" {
+			open = func() (ops.Backend, error) { return ref.New(), nil }
+		}
+		return m.openPlain(c, open)
 	case "vulkan", "gl", "gles":
 		return m.openNamed(ctx, c, device.API(c.Backend))
 	}
@@ -294,7 +297,7 @@ func (m *Machine) SetRates(d probe.Device, key string, r probe.Rates) { m.book.S
 
 // Probe is the child's side of a probe.
 func Probe(w io.Writer, cacheDir string, args []string) error {
-	return probe.Child(w, Drivers(cacheDir, ""), args)
+	return probe.Child(w, Drivers(cacheDir), args)
 }
 
 // Recover gives what a model goes on with after its device has failed; it is
@@ -326,7 +329,7 @@ func (o *Opened) Recover(failure error, failures int) (ops.Backend, error) {
 // processor is the backend for what fails elsewhere.
 func (m *Machine) processor() (ops.Backend, error) {
 	return m.share("", func() (ops.Backend, error) {
-		b, err := cpu.New(cpu.Options{})
+		b, err := CPU()
 		if err != nil {
 			m.o.Note("no kernels for this processor (%v): going on slowly", err)
 			return ref.New(), nil

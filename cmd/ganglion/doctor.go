@@ -81,7 +81,7 @@ func (s *settings) examineSettings() finding {
 // examineCPU names the processor and the variant of the SIMD kernels that runs on it,
 // which the backend puts in brackets behind the processor.
 func examineCPU(threads int) finding {
-	b, err := gpu.Open("cpu")
+	b, err := gpu.CPU()
 	if err != nil {
 		return finding{"cpu", "bad", err.Error()}
 	}

@@ -190,7 +190,7 @@ func (b browsed) Status() api.LogStatus {
 // cpuDevice is the processor as the page shows it.
 func cpuDevice() api.Device {
 	d := api.Device{Name: "CPU", Backend: "cpu", State: "available"}
-	b, err := gpu.Open("cpu")
+	b, err := gpu.CPU()
 	if err != nil {
 		d.State = err.Error()
 		return d

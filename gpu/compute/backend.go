@@ -30,7 +30,7 @@ type Options struct {
 	// Inexact refuses exact mode: the driver was found to break its contract (gpu/probe).
 	Inexact bool
 	// Deadline is what a run may take beyond its predicted time before the device counts
-	// as lost; 0 is ten seconds, and a minute for a renderer on the CPU, which compiles
+	// as lost; 0 is ten seconds, and two minutes for a renderer on the CPU, which compiles
 	// kernels when they first run and shares the processor with everything else.
 	Deadline time.Duration
 	// Slice is the predicted time of a submission; 0 is 20 ms.
@@ -58,7 +58,7 @@ func New(d device.Device, o Options) *Backend {
 	if o.Deadline == 0 {
 		o.Deadline = 10 * time.Second
 		if d.Info().Software {
-			o.Deadline = time.Minute
+			o.Deadline = 2 * time.Minute
 		}
 	}
 	if o.Slice == 0 {

@@ -103,8 +103,11 @@ func prober() *Prober {
 	}}
 }
 
+// set names a set of kernels.
+func set(name string) func() string { return func() string { return name } }
+
 func book(dir string) *Book {
-	return &Book{Prober: prober(), Drivers: []string{"doubles", "none", "broken"}, Dir: dir, Kernels: "1", Now: time.Now}
+	return &Book{Prober: prober(), Drivers: []string{"doubles", "none", "broken"}, Dir: dir, Kernels: set("1"), Now: time.Now}
 }
 
 // Whatever a driver does in the child, the parent goes on and knows what happened.
@@ -196,11 +199,11 @@ func TestStaleAndDamagedFilesAreIgnored(t *testing.T) {
 	if _, ok := b.read("doubles", other); ok {
 		t.Error("the result of another driver was taken")
 	}
-	b.Kernels = "2"
+	b.Kernels = set("2")
 	if _, ok := b.read("doubles", info); ok {
 		t.Error("the result of another set of kernels was taken")
 	}
-	b.Kernels = "1"
+	b.Kernels = set("1")
 	path := b.path("doubles", info)
 	whole, err := os.ReadFile(path)
 	if err != nil {

@@ -27,9 +27,9 @@ const maxLosses = 3
 // as none; what cannot be written is probed again at the next start.
 type Book struct {
 	Prober  *Prober
-	Drivers []string // names of the drivers to ask
-	Dir     string   // "" keeps nothing
-	Kernels string   // names the set of kernels
+	Drivers []string      // names of the drivers to ask
+	Dir     string        // "" keeps nothing
+	Kernels func() string // names the set of kernels; asked when a device is looked up
 	Now     func() time.Time
 
 	asking sync.Mutex // held while a child runs
@@ -249,7 +249,7 @@ func (b *Book) read(driver string, info device.Info) (d Device, ok bool) {
 		return d, false
 	}
 	d = e.Device
-	ok = e.Kernels == b.Kernels && d.ID == info.ID && d.API == info.API && d.Driver == info.Driver && d.Driven == driver &&
+	ok = e.Kernels == b.Kernels() && d.ID == info.ID && d.API == info.API && d.Driver == info.Driver && d.Driven == driver &&
 		(d.State == Available || d.State == Quarantined)
 	return d, ok
 }
@@ -265,7 +265,7 @@ func (b *Book) write(d Device) {
 	if b.Dir == "" {
 		return
 	}
-	if err := writeFile(b.path(d.Driven, d.Info), entry{b.Kernels, d}); err != nil && b.kept == nil {
+	if err := writeFile(b.path(d.Driven, d.Info), entry{b.Kernels(), d}); err != nil && b.kept == nil {
 		b.kept = fmt.Errorf("probe: %w", err)
 	}
 }
