@@ -44,6 +44,7 @@ type Params struct {
 	PresencePenalty  float64
 	FrequencyPenalty float64
 	Stages           []Stage // further stages; with any, the whole row is needed
+	Plugins          Plugins // nil: there are none
 
 	Temperature float64 // ≥ 0; 0 = greedy
 	TopK        int     // ≥ 0; 0 = off
@@ -72,6 +73,7 @@ type Chain struct {
 	p       Params
 	edits   []Stage // before the temperature
 	filters []Stage // temperature and after
+	cuts    []Stage // the filters after the temperature
 	penalty penaltyStage
 	lowers  bool // edits only lower logits, and only those of listed tokens
 	listed  int  // tokens listed in Suppressed and Bias
@@ -121,24 +123,26 @@ func (c *Chain) build() {
 	}
 	c.edits = append(c.edits, p.Stages...)
 
+	if p.TopK > 0 && p.TopK < p.Vocab {
+		c.cuts = append(c.cuts, topKStage(p.TopK))
+	}
+	if p.TopP < 1 {
+		c.cuts = append(c.cuts, topPStage(p.TopP))
+	}
+	if p.MinP > 0 {
+		c.cuts = append(c.cuts, minPStage(p.MinP))
+	}
 	if p.Temperature != 1 {
 		c.filters = append(c.filters, temperatureStage(p.Temperature))
 	}
-	if p.TopK > 0 && p.TopK < p.Vocab {
-		c.filters = append(c.filters, topKStage(p.TopK))
-	}
-	if p.TopP < 1 {
-		c.filters = append(c.filters, topPStage(p.TopP))
-	}
-	if p.MinP > 0 {
-		c.filters = append(c.filters, minPStage(p.MinP))
-	}
+	c.filters = append(c.filters, c.cuts...)
 }
 
 // greedy tells whether the chain always takes the best candidate.
-func (c *Chain) greedy() bool {
-	return c.p.Temperature == 0 || c.p.TopP == 0 || c.p.TopK == 1
-}
+func (c *Chain) greedy() bool { return c.p.Temperature == 0 || c.cutsToOne() }
+
+// cutsToOne tells whether the filters leave the best candidate alone.
+func (c *Chain) cutsToOne() bool { return c.p.TopP == 0 || c.p.TopK == 1 }
 
 // edited returns the number of tokens whose logits the next step may change.
 func (c *Chain) edited() int { return c.editedAfter(0) }
@@ -161,6 +165,11 @@ func (c *Chain) Needs() Needs { return c.NeedsAfter(0) }
 // NeedsAfter returns what a step must see before which more tokens are accepted,
 // whichever they are. Seeing more than Needs asks for changes no choice.
 func (c *Chain) NeedsAfter(more int) Needs {
+	if c.p.Plugins != nil {
+		if n := c.p.Plugins.Needs(more); n.View != Best {
+			return Needs{View: Row}
+		}
+	}
 	edited := c.editedAfter(more)
 	k := c.p.TopK
 	if c.greedy() {
@@ -181,11 +190,14 @@ func (c *Chain) NeedsAfter(more int) Needs {
 
 // Choose picks the token at a position of the sequence from what Needs asked for.
 func (c *Chain) Choose(in *Input, position int, s *Scratch) (Choice, error) {
-	if c.greedy() && len(c.p.Stages) == 0 && c.edited() == 0 {
+	if c.greedy() && len(c.p.Stages) == 0 && c.edited() == 0 && (c.p.Plugins == nil || in.Row == nil && len(in.IDs) == 0) {
 		if math.IsNaN(float64(in.Max)) || math.IsInf(float64(in.Max), 0) {
 			return Choice{}, ErrNoCandidate
 		}
 		return Choice{ID: in.Best, Logprob: Logprob(in.Max, in.LogSumExp)}, nil
+	}
+	if c.p.Plugins != nil {
+		return c.chooseWith(in, position, s)
 	}
 	d := s.load(in)
 	for _, e := range c.edits {
@@ -211,6 +223,13 @@ func (c *Chain) Choose(in *Input, position int, s *Scratch) (Choice, error) {
 func (c *Chain) Accept(id int32) {
 	if !c.penalty.off() {
 		c.penalty.accept(id)
+	}
+}
+
+// Retract takes back the latest token that was accepted.
+func (c *Chain) Retract(id int32) {
+	if !c.penalty.off() {
+		c.penalty.retract(id)
 	}
 }
 

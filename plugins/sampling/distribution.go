@@ -24,14 +24,17 @@ func (a Candidate) before(b Candidate) bool {
 }
 
 // Distribution is what a step may still choose from: candidates in ascending order
-// of id, all of them at or above a floor. A logit of −Inf or NaN is never chosen.
+// of id, or best first where ranked is set, all of them at or above a floor. A logit
+// of −Inf or NaN is never chosen.
 type Distribution struct {
 	ids    []int32   // [candidates]; nil: candidate i is token i
 	logits []float32 // [candidates]
+	vocab  int       // ids are below it
+	ranked bool      // ids and logits stand in the order of candidates
 	shared bool      // logits belong to the caller and must be copied before an edit
 
-	top   float32   // largest logit, when known
-	known bool      // top is valid
+	peak  Candidate // first in the order of candidates, when known
+	known bool      // peak is valid
 	scale float64   // 1/temperature
 	floor Candidate // last candidate that stays
 	hist  *histogram
@@ -43,12 +46,26 @@ type Distribution struct {
 // chains of one scheduler. The zero value is ready; it grows to the vocabulary
 // once. It may not be used by two goroutines at a time.
 type Scratch struct {
+	// Scan, when not nil, is used on whole rows. It changes no result.
+	Scan Scanner
+
 	d       Distribution
 	row     []float32
 	ids     []int32
 	packed  []uint64
 	members []Candidate
 	hist    histogram
+
+	spared    []float32 // for a row that replaces row
+	sparedIDs []int32   // for ids that replace ids
+
+	first   []Candidate // see Distribution.Top
+	topped  int         // how many were asked for when first was made; 0: it is stale
+	stats   Stats       // see Distribution.Stats
+	counted bool        // stats is valid
+	undo    []Candidate // see Distribution.Edit
+	found   []int32     // see Distribution.gather
+	sample  []uint32    // see Scratch.limit
 }
 
 var lowest = Candidate{ID: math.MaxInt32, Logit: float32(math.Inf(-1))}
@@ -56,16 +73,24 @@ var lowest = Candidate{ID: math.MaxInt32, Logit: float32(math.Inf(-1))}
 // load makes the distribution of an input, reading the row where there is one.
 func (s *Scratch) load(in *Input) *Distribution {
 	d := &s.d
-	*d = Distribution{scale: 1, floor: lowest, hist: &s.hist, s: s, top: in.Max, known: true}
+	*d = Distribution{scale: 1, floor: lowest, hist: &s.hist, s: s, peak: Candidate{in.Best, in.Max}, known: true}
+	s.topped, s.counted = 0, false
 	if in.Row != nil {
-		d.logits, d.shared = in.Row, true
+		d.logits, d.vocab, d.shared = in.Row, len(in.Row), true
 		return d
 	}
-	// A list comes best first; the order of ids makes every later sum the same
-	// as for the whole row.
+	d.vocab = math.MaxInt32
+	d.byID(in.IDs, in.Logits)
+	return d
+}
+
+// byID makes a list of candidates the distribution, in ascending order of id: that
+// makes every later sum the same as for the whole row.
+func (d *Distribution) byID(ids []int32, logits []float32) {
+	s := d.s
 	s.packed = s.packed[:0]
-	for i, id := range in.IDs {
-		s.packed = append(s.packed, uint64(uint32(id))<<32|uint64(math.Float32bits(in.Logits[i])))
+	for i, id := range ids {
+		s.packed = append(s.packed, uint64(uint32(id))<<32|uint64(math.Float32bits(logits[i])))
 	}
 	slices.Sort(s.packed)
 	s.ids, s.row = s.ids[:0], s.row[:0]
@@ -73,8 +98,15 @@ func (s *Scratch) load(in *Input) *Distribution {
 		s.ids = append(s.ids, int32(p>>32))
 		s.row = append(s.row, math.Float32frombits(uint32(p)))
 	}
-	d.ids, d.logits = s.ids, s.row
-	return d
+	d.ids, d.logits, d.ranked, d.shared = s.ids, s.row, false, false
+}
+
+// unrank puts candidates that stand best first into the order of ids, in which they
+// can be found and edited.
+func (d *Distribution) unrank() {
+	if d.ranked {
+		d.byID(d.ids, d.logits)
+	}
 }
 
 // Len returns the number of candidates, those below the floor included.
@@ -98,16 +130,33 @@ func (d *Distribution) index(id int32) (int, bool) {
 
 // Add adds v to a token's logit; a token that is no candidate is left alone.
 func (d *Distribution) Add(id int32, v float32) {
+	d.unrank()
 	if i, ok := d.index(id); ok {
-		d.edit()[i] += v
+		d.set(i, d.logits[i]+v)
 	}
 }
 
 // Ban takes a token out.
 func (d *Distribution) Ban(id int32) {
+	d.unrank()
 	if i, ok := d.index(id); ok {
-		d.edit()[i] = float32(math.Inf(-1))
+		d.set(i, float32(math.Inf(-1)))
 	}
+}
+
+// set changes the logit of candidate i.
+func (d *Distribution) set(i int, v float32) {
+	row := d.edit()
+	c := Candidate{d.At(i).ID, v}
+	switch {
+	case !d.known:
+	case c.ID == d.peak.ID:
+		d.known = v >= row[i]
+		d.peak = c
+	case !d.peak.before(c):
+		d.peak, d.known = c, v == v
+	}
+	row[i] = v
 }
 
 // edit returns logits that may be written.
@@ -116,34 +165,46 @@ func (d *Distribution) edit() []float32 {
 		d.s.row = append(d.s.row[:0], d.logits...)
 		d.logits, d.shared = d.s.row, false
 	}
-	d.known, d.ready = false, false
+	d.stale()
 	return d.logits
+}
+
+// stale forgets what was computed of the logits, but the peak.
+func (d *Distribution) stale() {
+	d.ready = false
+	d.s.topped, d.s.counted = 0, false
 }
 
 // best returns the first candidate in order, ok is false when none is finite.
 func (d *Distribution) best() (c Candidate, ok bool) {
+	if !d.known {
+		d.peak, d.known = d.seek(), true
+	}
+	top := d.peak.Logit
+	return d.peak, top >= -math.MaxFloat32 && top <= math.MaxFloat32
+}
+
+// seek finds the first candidate in order; its logit is −Inf when there is none.
+func (d *Distribution) seek() Candidate {
 	at, top := -1, float32(math.Inf(-1))
 	for i, l := range d.logits {
 		if l > top {
 			at, top = i, l
 		}
 	}
-	if at < 0 || top > math.MaxFloat32 {
-		return Candidate{}, false
+	if at < 0 {
+		return Candidate{Logit: top}
 	}
-	return d.At(at), true
+	return d.At(at)
 }
 
-// max returns the largest logit.
+// max returns the largest logit, −Inf when none is a finite number.
 func (d *Distribution) max() float32 {
-	if !d.known {
-		c, ok := d.best()
-		if !ok {
-			c.Logit = float32(math.Inf(-1))
-		}
-		d.top, d.known = c.Logit, true
+	c, ok := d.best()
+	if !ok {
+		return float32(math.Inf(-1))
 	}
-	return d.top
+	return c.Logit
 }
 
 // stays tells whether a candidate is at or above the floor.

@@ -6,8 +6,10 @@
 //	(generated tokens only) → further stages → temperature → top_k → top_p →
 //	min_p → draw
 //
-// Further stages ([Params].Stages) are the seam for plugins: a [Stage] has one
-// method and edits a [Distribution]. A filter (top_k, top_p, min_p) never sorts
+// A [Stage] has one method and edits a [Distribution]. Stages that are not built in
+// ([Params].Plugins) stand at three places: before logit_bias, before the temperature,
+// which they may change, and in place of the draw. What is out of a distribution never
+// comes back into it. A filter (top_k, top_p, min_p) never sorts
 // the vocabulary: it raises the floor of the distribution, the last candidate that
 // stays in the order "larger logit first, ties to the lower id". One pass over the
 // logits puts them into narrow buckets ([Distribution] keeps a histogram); the

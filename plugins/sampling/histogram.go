@@ -1,6 +1,9 @@
 package sampling
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // A bucket is one step wide. Within it a candidate's distance is kept in 1/1024 of
 // a step, so that a bucket's mass is known to 1e-5 without one exponential per
@@ -109,6 +112,9 @@ func (d *Distribution) members(b int) []Candidate {
 		if c := d.At(i); ok && int(f>>fineBits) == b && d.stays(c) {
 			out = append(out, c)
 		}
+	}
+	if d.ranked {
+		slices.SortFunc(out, func(a, b Candidate) int { return int(a.ID) - int(b.ID) })
 	}
 	d.s.members = out
 	return out

@@ -18,6 +18,15 @@ func (p *penaltyStage) accept(id int32) {
 	}
 }
 
+// retract takes back the latest token that was accepted: if it appeared with it, it is
+// the last of ids.
+func (p *penaltyStage) retract(id int32) {
+	if p.times[id]--; p.times[id] == 0 {
+		delete(p.times, id)
+		p.ids = p.ids[:len(p.ids)-1]
+	}
+}
+
 // off tells whether the stage does nothing.
 func (p *penaltyStage) off() bool { return p.presence == 0 && p.frequency == 0 }
 
