@@ -47,6 +47,7 @@ func (r *Runtime) describeCaches() error {
 	for _, s := range r.plan.States {
 		r.states = append(r.states, &memory{name: "state " + s.Name, use: device.Scratch, need: 4 * int64(s.Floats) * int64(r.opts.Slots)})
 	}
+	r.turned = turnedStates(r.plan)
 	for i, t := range r.plan.Tables {
 		r.tables = append(r.tables, &memory{name: fmt.Sprintf("RoPE table %d", i), use: device.Weights, need: 4 * int64(r.opts.Context) * int64(t.NRot)})
 	}
@@ -153,7 +154,7 @@ func (r *Runtime) SaveState(slot int, into []float32) ([]float32, error) {
 		if err := r.states[i].buf.Read(int64(slot)*int64(len(buf)), buf); err != nil {
 			return nil, r.failed("save state", err)
 		}
-		saved = takeFloats(saved, buf)
+		saved = r.turned[i].takeState(saved, buf)
 	}
 	return saved, nil
 }
@@ -173,7 +174,7 @@ func (r *Runtime) LoadState(slot int, saved []float32) error {
 		saved = make([]float32, want)
 	}
 	for i, s := range r.plan.States {
-		if err := r.states[i].buf.Write(4*int64(slot)*int64(s.Floats), appendFloats(nil, saved[:s.Floats])); err != nil {
+		if err := r.states[i].buf.Write(4*int64(slot)*int64(s.Floats), r.turned[i].stateBytes(saved[:s.Floats])); err != nil {
 			return r.failed("load state", err)
 		}
 		saved = saved[s.Floats:]

@@ -3,8 +3,8 @@ package compute
 import "ganglion/gpu/ops"
 
 // Recurrent operations have an invocation for each output column of a sequence and walk
-// along its rows. How a slot's state lies on the device is the kernels' affair: what
-// SaveState gives goes back to LoadState only.
+// along its rows. How a slot's state lies on the device is the kernels' affair: SaveState
+// and LoadState turn it over (carry.go).
 
 // alongRows dispatches a kernel of recurrent.glsl; bind and constants are what comes
 // behind the batch, the activations and the workgroup's size.

@@ -28,6 +28,7 @@ type Runtime struct {
 	slopes   map[*ops.Attention]region
 	caches   []*cache  // by Plan.Caches
 	states   []*memory // by Plan.States: [slots, floats]
+	turned   []turned  // by Plan.States
 	tables   []*memory // by Plan.Tables: [context, NRot]
 
 	// What all programs share; it grows with the largest of them.
@@ -37,6 +38,7 @@ type Runtime struct {
 	embeds *memory // Batch.Embeds: [rows, Plan.Embed]
 	heads  *memory // what is read back
 
+	page     []byte // of the host, for carrying
 	programs map[*Program]struct{}
 	lost     error // why the device is of no use any more
 	closed   bool

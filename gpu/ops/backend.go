@@ -89,7 +89,8 @@ type Runtime interface {
 	// CopyPage copies a page of every cache of a group (see Paging).
 	CopyPage(group, dst, src int) error
 	// SaveState copies the recurrent state of a slot into into[:0], which grows where
-	// it is too small, and returns it; it is empty when the plan has none.
+	// it is too small, and returns it; it is empty when the plan has none. The states stand
+	// in the plan's order, each as its operation says (op.go), the same on every backend.
 	SaveState(slot int, into []float32) ([]float32, error)
 	// LoadState puts a saved state back; nil sets the state of position 0.
 	LoadState(slot int, state []float32) error

@@ -238,7 +238,7 @@ type ShortConv struct {
 	W     *Weight // [channels, K]
 	Bias  *Weight // [channels], optional
 	Act   Act
-	State int // (K−1)·channels floats
+	State int // [K−1, channels] floats, the oldest input first
 	In    View
 	Out   View
 }
@@ -248,7 +248,7 @@ type ShortConv struct {
 type Mamba1 struct {
 	A, D  *Weight // A: [channels, N] (negative), D: [channels]
 	N     int
-	State int  // channels·N
+	State int  // h: [channels, N]
 	X, Dt View // [channels]; dt after softplus
 	B, C  View // [N]
 	Out   View
@@ -259,7 +259,7 @@ type Mamba1 struct {
 type Mamba2 struct {
 	A, D             *Weight // [heads]
 	Heads, Groups, N int
-	State            int  // heads·P·N
+	State            int  // M: [heads·P, N]
 	X                View // [heads·P]
 	Dt               View // [heads] after softplus
 	B, C             View // [groups·N]
@@ -271,7 +271,7 @@ type Mamba2 struct {
 type GatedDelta struct {
 	KHeads, VHeads, Dim int
 	Scale               float32
-	State               int  // VHeads·Dim·Dim
+	State               int  // Mᵀ: [VHeads, value, key]
 	Q, K                View // [KHeads·Dim]
 	V                   View // [VHeads·Dim]
 	Gate, Beta          View // [VHeads]

@@ -18,6 +18,7 @@ type side struct {
 	groups  []int     // by the whole plan's groups: its own, −1 for none
 	pages   []int32   // page tables of a batch
 	state   []float32 // of a slot
+	page    []byte    // of a group, as it is carried
 	offsets []int     // by its states: where they begin in state
 	floats  int       // of all its states
 }

@@ -27,6 +27,7 @@ type broken struct {
 	stale  bool               // position 0 does not reset recurrent state
 	before func(b *ops.Batch) // changes a copy of the batch
 	copies bool               // CopyPage does nothing
+	carry  func(page []byte)  // changes pages that are written
 }
 
 func (b *broken) Load(ctx context.Context, p *ops.Plan, o ops.Options, progress func(done, total int64)) (ops.Runtime, error) {
@@ -102,6 +103,18 @@ func (r *brokenRuntime) CopyPage(group, dst, src int) error {
 		return nil
 	}
 	return r.Runtime.CopyPage(group, dst, src)
+}
+
+func (r *brokenRuntime) ReadPage(group, page int, into []byte) ([]byte, error) {
+	return r.Runtime.(ops.Carrier).ReadPage(group, page, into)
+}
+
+func (r *brokenRuntime) WritePage(group, page int, data []byte) error {
+	if r.b.carry != nil {
+		data = append([]byte(nil), data...)
+		r.b.carry(data)
+	}
+	return r.Runtime.(ops.Carrier).WritePage(group, page, data)
 }
 
 func (r *brokenRuntime) Close() error {
@@ -311,6 +324,12 @@ func TestFindsMistakes(t *testing.T) {
 			}
 		}}, "model/results", ""},
 		"copies no page": {broken{copies: true}, "runtime/copy-page", "got"},
+		"carries a byte wrongly": {broken{carry: func(page []byte) {
+			if len(page) > 1 {
+				page[len(page)/2] ^= 1
+			}
+		}}, "runtime/carry", "is not what was written"},
+		"carries no state": {broken{sticky: true}, "runtime/carry", "got"},
 		"best of equals": {broken{run: func(_ ops.Options, _ *ops.Batch, r *ops.Result, err error) error {
 			for _, h := range r.Heads {
 				if n := len(h.IDs); n > 1 {

@@ -19,6 +19,7 @@ func runtimeChecks() []check {
 		{"runtime/state", checkState},
 		{"runtime/bad-batches", checkBadBatches},
 		{"runtime/copy-page", checkCopyPage},
+		{"runtime/carry", checkCarry},
 	}
 }
 
