@@ -1,7 +1,11 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 const rootLong = `Runs a language model on this machine and serves it through a completion API
@@ -34,7 +38,7 @@ func newRoot(e *env) *cobra.Command {
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fail(exitUsage, "`"+c.CommandPath()+" --help` lists the flags", "%v", err)
+		return fail(exitUsage, flagHint(c, err), "%v", err)
 	})
 	root.PersistentFlags().BoolVarP(&e.quiet, "quiet", "q", false, "print nothing but results and errors")
 	root.PersistentFlags().BoolVarP(&e.verbose, "verbose", "v", false, "print a line for each request too: route, status and time, never its text")
@@ -48,6 +52,30 @@ func newRoot(e *env) *cobra.Command {
 		root.AddCommand(v)
 	}
 	return root
+}
+
+// elsewhere are flags that other servers of models take, and what they are called here.
+var elsewhere = map[string]string{
+	"host": "listen", "port": "listen", "addr": "listen", "address": "listen", "bind": "listen",
+	"m": "model", "c": "context", "ctx-size": "context", "n-ctx": "context", "np": "slots", "parallel": "slots",
+	"t": "threads", "n": "max-tokens", "n-predict": "max-tokens", "api-key": "key-file", "api-key-file": "key-file",
+	"ngl": "backend", "gpu-layers": "backend", "n-gpu-layers": "backend", "md": "draft-model", "model-draft": "draft-model",
+	"cache-type-k": "kv", "cache-type-v": "kv", "temp": "temperature",
+}
+
+// flagHint says what a flag that is not known is called here, where the verb takes it.
+func flagHint(c *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		name := unknown.GetSpecifiedName()
+		if at := unknown.GetSpecifiedShortnames(); at != "" {
+			name = at
+		}
+		if f := c.Flags().Lookup(elsewhere[name]); f != nil {
+			return fmt.Sprintf("here it is --%s %s: %s", f.Name, f.Value.Type(), f.Usage)
+		}
+	}
+	return "`" + c.CommandPath() + " --help` lists the flags"
 }
 
 // noArgs refuses arguments; hint says what was perhaps meant.

@@ -60,7 +60,8 @@ func (s *settings) addFlags(fs *pflag.FlagSet, wanted func(flag string) bool) {
 		if row.Flag == "" || !wanted(row.Flag) || fs.Lookup(row.Flag) != nil {
 			continue
 		}
-		f := fs.VarPF(&given{name: row.Name, kind: placeholder(row)}, row.Flag, "", row.Doc)
+		doc := strings.ReplaceAll(row.Doc, "`", "") // pflag takes what stands in them for the placeholder
+		f := fs.VarPF(&given{name: row.Name, kind: placeholder(row)}, row.Flag, "", doc)
 		f.DefValue = row.Default
 		if row.IsBool {
 			f.NoOptDefVal = "true"

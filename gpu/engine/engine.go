@@ -269,6 +269,9 @@ func (e *Engine) describe() Info {
 	}
 	info.Parts[0].Memory.KV = info.KVBytes - m.KV + info.Parts[0].Memory.KV // page tables are the host's
 	info.Quantization, info.Parameters = weightStats(e.file)
+	if form, ok := e.file.FileType(); ok {
+		info.Quantization = form
+	}
 	if name, ok := e.file.String("general.name"); ok && c.Size > 0 && name != "" {
 		info.Name = name
 	}

@@ -18,7 +18,7 @@ type Info struct {
 	Name         string // general.name or the file's base name
 	Path         string // file it was loaded from
 	Architecture string // GGUF general.architecture
-	Quantization string // most common weight type, such as "Q4_K"
+	Quantization string // what the file says, such as "Q4_K_M", else the most common weight type
 	Parameters   int64  // number of weights
 	Hash         string // tells model files apart (gguf.File.Hash)
 	FileBytes    int64
