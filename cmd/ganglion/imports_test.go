@@ -40,7 +40,10 @@ gpu/engine/enginetest: gpu/engine gpu/ops
 gpu/engine: gpu/model gpu/kvcache gpu/tokenizer gpu/ops gpu/gguf
 gpu: gpu/ops gpu/ops/ref gpu/cpu gpu/compute gpu/device gpu/gl gpu/kernels gpu/probe gpu/split gpu/vulkan
 plugins/abi:
+plugins/meter: plugins/wasm
 plugins/sampling:
+plugins/wasm:
+plugins/wasm/wasmtest: plugins/wasm
 appliance: appliance/draft gpu/engine gpu/ops gpu/tokenizer plugins/sampling
 appliance/draft: gpu/engine gpu/ops plugins/sampling
 appliance/jsontext:

@@ -1,0 +1,40 @@
+// Package meter rewrites WebAssembly modules so that they pay for what they run.
+//
+// A module gets one more global, a counter of 64 bits exported as "__gg_fuel". The host
+// sets it before a call and reads it after. The guest's code takes from it, in advance,
+// what the piece of code that follows may cost; a charge that leaves less than zero ends
+// the guest with the trap "unreachable" and leaves the counter negative, which is how
+// the host tells this trap from the guest's own. The counter starts at zero: whoever
+// forgets to set it gets no code run.
+//
+// What is charged, and why nothing escapes:
+//
+//   - A function is cut into regions: the body of each loop, and the rest. Between two
+//     passes of a region's head no instruction of the region runs twice, because only a
+//     loop's head can be branched to backwards. So each head has a charge.
+//   - A region is cut into pieces at every place where control may part or join. A piece
+//     is charged at its own beginning, or, while that adds up to little, together with an
+//     earlier piece of its region that is always run before it. (One charge of a whole
+//     region at its head would be simpler, and would make each turn of an interpreter's
+//     loop pay for all of its cases.)
+//   - An instruction costs 1. A branch costs 1 more for each value that it carries. A
+//     call costs its function 64 more, and 1 for each parameter, result and local, which
+//     bounds the depth of recursion and the work of making frames.
+//   - Bulk instructions are charged by their length before they run: memory.fill, copy
+//     and init 1 for 16 bytes, memory.grow 4,096 for a page, the table instructions 1 for
+//     an entry.
+//   - A start function becomes the export "__gg_start", so that it too runs on fuel that
+//     the host has given.
+//
+// Charges are written into the code, so fuel does not depend on who runs it: compiler and
+// interpreter, any machine, the same module and input leave the same counter.
+//
+// The original is parsed and validated first (plugins/wasm): a module that names the
+// global behind its last would be invalid as delivered, valid once the counter stands
+// there, and would fill its own tank. For the same reason every index of a local is
+// checked: the rewriter adds two of those to a function.
+//
+// The result holds the module's sections and the names of its functions; other custom
+// sections are left out, for they speak of offsets that are gone, or are the host's to
+// read from the original.
+package meter
