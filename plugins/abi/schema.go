@@ -1,0 +1,365 @@
+package abi
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Types of JSON Schema, as bits.
+const (
+	typeNull = 1 << iota
+	typeBool
+	typeInteger
+	typeNumber
+	typeString
+	typeArray
+	typeObject
+)
+
+var typeNames = []string{"null", "boolean", "integer", "number", "string", "array", "object"}
+
+// Schema is the part of JSON Schema 2020-12 that ABI.md names. It is not changed after
+// ParseSchema and safe for concurrent use.
+type Schema struct {
+	raw json.RawMessage
+
+	types      int // 0: any
+	properties map[string]*Schema
+	required   []string
+	closed     bool // additionalProperties: false
+	enum       []any
+	constant   any
+	isConst    bool
+	bounds     []bound
+	length     [2]int // of a string in characters
+	pattern    *regexp.Regexp
+	items      *Schema
+	count      [2]int // of an array
+	other      any    // default
+	hasDefault bool
+}
+
+// bound is one of the four keywords that bound a number.
+type bound struct {
+	keyword string
+	limit   float64
+	ok      func(v, limit float64) bool
+}
+
+var boundKeywords = []bound{
+	{"minimum", 0, func(v, l float64) bool { return v >= l }},
+	{"maximum", 0, func(v, l float64) bool { return v <= l }},
+	{"exclusiveMinimum", 0, func(v, l float64) bool { return v > l }},
+	{"exclusiveMaximum", 0, func(v, l float64) bool { return v < l }},
+}
+
+const maxCount = 1 << 30
+
+// ParseSchema reads a schema.
+func ParseSchema(b []byte) (*Schema, error) {
+	v, err := ParseJSON(b)
+	if err != nil {
+		return nil, fmt.Errorf("abi: schema: %w", err)
+	}
+	s, err := parseSchema(v, "")
+	if err != nil {
+		return nil, fmt.Errorf("abi: schema: %w", err)
+	}
+	return s, nil
+}
+
+// Raw is the schema as JSON, for forms. It must not be changed.
+func (s *Schema) Raw() json.RawMessage { return s.raw }
+
+func parseSchema(v any, at string) (*Schema, error) {
+	o, err := object(v, at)
+	if err != nil {
+		return nil, err
+	}
+	s := &Schema{}
+	if s.raw, err = json.Marshal(v); err != nil {
+		return nil, faultf(at, "%v", err)
+	}
+	s.parseTypes(o)
+	s.parseObject(o)
+	s.parseNumbers(o)
+	s.length = [2]int{o.int("minLength", 0, 0, maxCount), o.int("maxLength", maxCount, 0, maxCount)}
+	s.count = [2]int{o.int("minItems", 0, 0, maxCount), o.int("maxItems", maxCount, 0, maxCount)}
+	if p := o.text("pattern", 1<<10); p != "" {
+		if s.pattern, err = regexp.Compile(p); err != nil {
+			o.fail("pattern", "%v", err)
+		}
+	}
+	if items, ok := o.take("items"); ok {
+		s.items, err = parseSchema(items, step(at, "items"))
+		o.keep(err)
+	}
+	s.enum = o.list("enum", 1024)
+	s.constant, s.isConst = o.take("const")
+	o.text("title", 200)
+	o.text("description", 8<<10)
+	s.other, s.hasDefault = o.take("default")
+	if err := o.done(); err != nil {
+		return nil, err
+	}
+	if s.hasDefault {
+		if s.other, err = s.check(s.other, step(at, "default")); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *Schema) parseTypes(o *members) {
+	v, ok := o.take("type")
+	if !ok {
+		return
+	}
+	list, isList := v.([]any)
+	if !isList {
+		list = []any{v}
+	}
+	for _, t := range list {
+		name, _ := t.(string)
+		at := slices.Index(typeNames, name)
+		if at < 0 {
+			o.fail("type", "is not a type, nor a list of types")
+			return
+		}
+		s.types |= 1 << at
+	}
+	if s.types == 0 {
+		o.fail("type", "is empty")
+	}
+}
+
+func (s *Schema) parseObject(o *members) {
+	if v, ok := o.take("properties"); ok {
+		at := step(o.at, "properties")
+		m, isObject := v.(map[string]any)
+		if !isObject {
+			o.fail("properties", "is not an object")
+		}
+		s.properties = make(map[string]*Schema, len(m))
+		for _, name := range sortedNames(m) {
+			p, err := parseSchema(m[name], step(at, name))
+			o.keep(err)
+			s.properties[name] = p
+		}
+	}
+	for i, v := range o.list("required", 1024) {
+		name, ok := v.(string)
+		if !ok {
+			o.failAt("required", i, "is not a string")
+		}
+		s.required = append(s.required, name)
+	}
+	if v, ok := o.take("additionalProperties"); ok {
+		open, isBool := v.(bool)
+		if !isBool {
+			o.fail("additionalProperties", "is not true or false")
+		}
+		s.closed = !open
+	}
+}
+
+func (s *Schema) parseNumbers(o *members) {
+	for _, b := range boundKeywords {
+		v, ok := o.take(b.keyword)
+		if !ok {
+			continue
+		}
+		if b.limit, ok = number(v); !ok {
+			o.fail(b.keyword, "is not a number")
+		}
+		s.bounds = append(s.bounds, b)
+	}
+}
+
+// Fill checks a configuration (nil counts as {}) and returns it with its defaults, names
+// in order. An error is a *Fault whose pointer begins at the configuration.
+func (s *Schema) Fill(config []byte) (json.RawMessage, error) {
+	if len(config) == 0 {
+		config = []byte("{}")
+	}
+	v, err := ParseJSON(config)
+	if err != nil {
+		return nil, err
+	}
+	if v, err = s.check(v, ""); err != nil {
+		return nil, err
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return nil, faultf("", "%v", err)
+	}
+	return out, nil
+}
+
+// check returns a value with its defaults.
+func (s *Schema) check(v any, at string) (any, error) {
+	if have := typeOf(v); s.types != 0 && s.types&have == 0 {
+		return nil, faultf(at, "is not %s", s.typeNames())
+	}
+	if s.isConst && !equal(v, s.constant) {
+		return nil, faultf(at, "is not %s", show(s.constant))
+	}
+	if s.enum != nil && !slices.ContainsFunc(s.enum, func(e any) bool { return equal(e, v) }) {
+		return nil, faultf(at, "is not one of %s", show(s.enum))
+	}
+	switch t := v.(type) {
+	case json.Number:
+		f, ok := number(t)
+		if !ok {
+			return nil, faultf(at, "%s is out of the range of numbers", t)
+		}
+		for _, b := range s.bounds {
+			if !b.ok(f, b.limit) {
+				return nil, faultf(at, "%s breaks %s %v", t, b.keyword, b.limit)
+			}
+		}
+	case string:
+		if n := utf8.RuneCountInString(t); n < s.length[0] || n > s.length[1] {
+			return nil, faultf(at, "has %d characters, allowed are %s", n, span(s.length))
+		}
+		if s.pattern != nil && !s.pattern.MatchString(t) {
+			return nil, faultf(at, "does not match %s", s.pattern)
+		}
+	case []any:
+		return s.checkArray(t, at)
+	case map[string]any:
+		return s.checkObject(t, at)
+	}
+	return v, nil
+}
+
+func (s *Schema) checkArray(list []any, at string) (any, error) {
+	if n := len(list); n < s.count[0] || n > s.count[1] {
+		return nil, faultf(at, "has %d elements, allowed are %s", n, span(s.count))
+	}
+	if s.items == nil {
+		return list, nil
+	}
+	out := make([]any, len(list))
+	for i, v := range list {
+		var err error
+		if out[i], err = s.items.check(v, at+"/"+strconv.Itoa(i)); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (s *Schema) checkObject(m map[string]any, at string) (any, error) {
+	out := make(map[string]any, len(m))
+	for _, name := range sortedNames(m) {
+		p, known := s.properties[name]
+		switch {
+		case known:
+			v, err := p.check(m[name], step(at, name))
+			if err != nil {
+				return nil, err
+			}
+			out[name] = v
+		case s.closed:
+			return nil, faultf(step(at, name), "is not known")
+		default:
+			out[name] = m[name]
+		}
+	}
+	for name, p := range s.properties {
+		if _, have := out[name]; !have && p.hasDefault {
+			out[name] = p.other
+		}
+	}
+	for _, name := range s.required {
+		if _, have := out[name]; !have {
+			return nil, faultf(step(at, name), "is missing")
+		}
+	}
+	return out, nil
+}
+
+func typeOf(v any) int {
+	switch t := v.(type) {
+	case nil:
+		return typeNull
+	case bool:
+		return typeBool
+	case json.Number:
+		if f, ok := number(t); ok && f == float64(int64(f)) {
+			return typeInteger | typeNumber
+		}
+		return typeNumber
+	case string:
+		return typeString
+	case []any:
+		return typeArray
+	}
+	return typeObject
+}
+
+func (s *Schema) typeNames() string {
+	var out []string
+	for i, n := range typeNames {
+		if s.types>>i&1 != 0 {
+			out = append(out, n)
+		}
+	}
+	return "of type " + strings.Join(out, " or ")
+}
+
+// equal compares values; numbers by value.
+func equal(a, b any) bool {
+	switch x := a.(type) {
+	case json.Number:
+		f, ok1 := number(a)
+		g, ok2 := number(b)
+		return ok1 && ok2 && f == g
+	case []any:
+		y, ok := b.([]any)
+		return ok && slices.EqualFunc(x, y, equal)
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		for n, v := range x {
+			if w, ok := y[n]; !ok || !equal(v, w) {
+				return false
+			}
+		}
+		return true
+	}
+	switch b.(type) {
+	case []any, map[string]any:
+		return false
+	}
+	return a == b
+}
+
+func sortedNames(m map[string]any) []string {
+	names := make([]string, 0, len(m))
+	for n := range m {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func span(r [2]int) string {
+	if r[1] == maxCount {
+		return fmt.Sprintf("%d or more", r[0])
+	}
+	return fmt.Sprintf("%d to %d", r[0], r[1])
+}
+
+func show(v any) string {
+	b, _ := json.Marshal(v) // it came from JSON
+	return string(b)
+}
