@@ -3,6 +3,7 @@ module ganglion
 go 1.26.8
 
 require (
+	github.com/tetratelabs/wazero v1.12.0
 	github.com/BurntSushi/toml v1.6.0
 	github.com/cli/browser v1.3.0
 	github.com/dlclark/regexp2 v1.12.0

@@ -44,6 +44,9 @@ plugins/meter: plugins/wasm
 plugins/sampling:
 plugins/wasm:
 plugins/wasm/wasmtest: plugins/wasm
+plugins/builtin:
+plugins/sampling:
+plugins/sdk:
 appliance: appliance/draft gpu/engine gpu/ops gpu/tokenizer plugins/sampling
 appliance/draft: gpu/engine gpu/ops plugins/sampling
 appliance/jsontext:
