@@ -42,6 +42,7 @@ gpu: gpu/ops gpu/ops/ref gpu/cpu gpu/compute gpu/device gpu/gl gpu/kernels gpu/p
 plugins/abi:
 plugins/meter: plugins/wasm
 plugins/sampling:
+plugins/sign: plugins/abi plugins/wasm
 plugins/wasm:
 plugins/wasm/wasmtest: plugins/wasm
 plugins/builtin:
