@@ -33,6 +33,7 @@ gpu/ops/opstest: gpu/ops gpu/ops/ref gpu/tensor
 gpu/cpu: cgo gpu/ops gpu/tensor
 gpu/compute: gpu/device gpu/kernels gpu/ops gpu/tensor
 gpu/split: gpu/ops gpu/tensor
+gpu/phase: gpu/ops
 gpu/probe: gpu/device gpu/ops gpu/ops/ref gpu/tensor
 gpu/kvcache: gpu/ops
 gpu/model: gpu/ops gpu/gguf gpu/tensor

@@ -141,7 +141,7 @@ func (e *Engine) load(ctx context.Context) error {
 		return fmt.Errorf("engine: the tokenizer has %d tokens, the embedding table %d", n, e.plan.Vocab)
 	}
 	e.opts.Snapshots = snapshots(c.SnapshotBytes, e.plan.StateBytes())
-	if err := e.forecast(c); err != nil {
+	if err := e.forecast(c.Backend); err != nil {
 		return err
 	}
 	moved := ""
@@ -234,15 +234,23 @@ func NewForecast(p *ops.Plan, o ops.Options) Forecast {
 	return Forecast{Weights: p.WeightBytes(), KV: p.KVBytes(o), Scratch: p.ScratchBytes(o, maxOuts)}
 }
 
-// Forecast is what the loaded plan needs.
-func (e *Engine) Forecast() Forecast { return NewForecast(e.plan, e.opts) }
+// Times is the need of a plan that lies in memory some times over (ops.Copied).
+func (f Forecast) Times(n int) Forecast {
+	return Forecast{f.Weights * int64(n), f.KV * int64(n), f.Scratch * int64(n)}
+}
 
-func (e *Engine) forecast(c Config) error {
-	if c.Available == nil {
+// Forecast is what the loaded plan needs where it runs.
+func (e *Engine) Forecast() Forecast {
+	return NewForecast(e.plan, e.opts).Times(ops.Copies(e.seat.backend))
+}
+
+// forecast refuses a backend for which the machine has too little memory.
+func (e *Engine) forecast(b ops.Backend) error {
+	if e.config.Available == nil {
 		return nil
 	}
-	free := c.Available()
-	need := e.Forecast().Total()
+	free := e.config.Available()
+	need := NewForecast(e.plan, e.opts).Times(ops.Copies(b)).Total()
 	if free > 0 && need > free {
 		return fmt.Errorf("engine: %w: the model needs %d MiB at context %d with %d slots, %d MiB are free",
 			ErrTooLarge, need>>20, e.opts.Context, e.opts.Slots, free>>20)

@@ -83,7 +83,7 @@ func (e *Engine) next(ctx context.Context, failure error, progress func(done, to
 		if b == nil {
 			return failure
 		}
-		if err = e.forecast(e.config); err != nil {
+		if err = e.forecast(b); err != nil {
 			return errors.Join(failure, err)
 		}
 		if err = e.take(ctx, b, progress); err == nil {

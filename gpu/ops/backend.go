@@ -117,8 +117,29 @@ type Program interface {
 // Part is what a runtime has on one of the backends that it lies on.
 type Part struct {
 	Backend, Device string
+	Phase           string // PhasePrompt or PhaseDecode where it serves one phase alone
 	Holds           string // for people: "the embedding, layers 0 to 11"
 	Memory          Memory
+}
+
+// The phases of a sequence: reading a prompt, and writing token after token.
+const (
+	PhasePrompt = "prompt"
+	PhaseDecode = "decode"
+)
+
+// Copied is a backend that keeps a plan more than once (gpu/phase).
+type Copied interface {
+	// Copies is how often weights, caches and activations of a plan lie in memory.
+	Copies() int
+}
+
+// Copies is how often a backend keeps a plan.
+func Copies(b Backend) int {
+	if c, ok := b.(Copied); ok {
+		return c.Copies()
+	}
+	return 1
 }
 
 // Parted is a runtime that may lie on several backends (gpu/split).

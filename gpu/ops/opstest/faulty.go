@@ -20,6 +20,8 @@ const (
 	CallCopyPage  Call = "copy page"
 	CallSaveState Call = "save state"
 	CallLoadState Call = "load state"
+	CallReadPage  Call = "read page"
+	CallWritePage Call = "write page"
 )
 
 // Faulty is a backend with a fault: call At of a kind, counted from 1 over all that was
@@ -118,6 +120,30 @@ func (r faultyRuntime) LoadState(slot int, state []float32) error {
 		return err
 	}
 	return r.Runtime.LoadState(slot, state)
+}
+
+// ReadPage implements ops.Carrier as far as the backend does.
+func (r faultyRuntime) ReadPage(group, page int, into []byte) ([]byte, error) {
+	if _, err := r.f.count(CallReadPage); err != nil {
+		return nil, err
+	}
+	c, ok := r.Runtime.(ops.Carrier)
+	if !ok {
+		return nil, ops.ErrUnsupported
+	}
+	return c.ReadPage(group, page, into)
+}
+
+// WritePage implements ops.Carrier as far as the backend does.
+func (r faultyRuntime) WritePage(group, page int, data []byte) error {
+	if skip, err := r.f.count(CallWritePage); skip || err != nil {
+		return err
+	}
+	c, ok := r.Runtime.(ops.Carrier)
+	if !ok {
+		return ops.ErrUnsupported
+	}
+	return c.WritePage(group, page, data)
 }
 
 type faultyProgram struct {

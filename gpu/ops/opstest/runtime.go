@@ -195,8 +195,8 @@ func checkMemory(b ops.Backend) error {
 		}
 		m := rt.Memory()
 		rt.Close()
-		if m.KV != p.DeviceKVBytes(o) || m.KV == 0 {
-			return fmt.Errorf("kv %s: %d bytes, Plan.DeviceKVBytes says %d", kv, m.KV, p.DeviceKVBytes(o))
+		if want := p.DeviceKVBytes(o) * int64(ops.Copies(b)); m.KV != want || m.KV == 0 {
+			return fmt.Errorf("kv %s: %d bytes, Plan.DeviceKVBytes and Copies say %d", kv, m.KV, want)
 		}
 		if m.Weights < 0 || m.Scratch < 0 {
 			return fmt.Errorf("kv %s: memory %+v", kv, m)
