@@ -6,27 +6,22 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 )
 
-// vocabulary is what the host functions of a test know about tokens.
-type vocabulary struct {
-	size    int
-	pieces  map[uint32]string
-	encoded map[string][]uint32
-}
-
 // guest runs one plugin with hand-made frames and no host behind it.
 type guest struct {
-	t     testing.TB
-	m     api.Module
-	frame uint32
-	vocab *vocabulary
-	part  struct{ history, ids, logits, edits, mask, out, in uint32 }
+	t      testing.TB
+	m      api.Module
+	frame  uint32
+	vocab  *vocabulary
+	open   []byte
+	fault  string    // of set_error
+	second []float32 // logits of the auxiliary sequence
+	part   struct{ history, ids, logits, edits, mask, out, in uint32 }
 }
 
 const (
@@ -65,13 +60,13 @@ func newGuest(t testing.TB, name string, config any, v *vocabulary) *guest {
 	g.part.in = g.alloc(mostParts*4, 16)
 	g.put(0x00, 0x31464747)
 	g.put(0x20, uint32(v.size))
-	open, err := json.Marshal(map[string]any{"config": config, "model": map[string]any{"vocab": v.size}, "request": map[string]any{}})
+	g.open, err = json.Marshal(map[string]any{"config": config, "model": map[string]any{"vocab": v.size}, "request": map[string]any{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := g.alloc(uint32(len(open)), 1)
-	m.Memory().Write(at, open)
-	res, err := m.ExportedFunction("gg_open").Call(ctx, uint64(at), uint64(len(open)))
+	at := g.alloc(uint32(len(g.open)), 8)
+	m.Memory().Write(at, g.open)
+	res, err := m.ExportedFunction("gg_open").Call(ctx, uint64(at), uint64(len(g.open)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,11 +104,7 @@ func (g *guest) words(at uint32, n int) []uint32 {
 	return w
 }
 
-func (g *guest) putWords(at uint32, w []uint32) {
-	for i, v := range w {
-		g.m.Memory().WriteUint32Le(at+uint32(4*i), v)
-	}
-}
+func (g *guest) putWords(at uint32, w []uint32) { g.writeWords(g.m, at, w) }
 
 type candidate struct {
 	id    uint32
@@ -148,7 +139,6 @@ func (g *guest) distribution(logits []float32, n int) {
 		entropy += p * (all - float64(c.logit))
 		if i < n {
 			mass += p
-			g.put(0, 0x31464747)
 			g.putWords(g.part.ids+uint32(4*i), []uint32{c.id})
 			g.putWords(g.part.logits+uint32(4*i), []uint32{math.Float32bits(c.logit)})
 		}
@@ -161,6 +151,7 @@ func (g *guest) distribution(logits []float32, n int) {
 		g.putFloat(off, v)
 	}
 	g.put(0x9C, uint32(len(cands)))
+	g.putFloat(0x98, 1)
 }
 
 func (g *guest) history(tokens []uint32) {
@@ -177,7 +168,7 @@ func (g *guest) call(hook string) int32 {
 	g.put(0x64, mostParts)
 	g.put(0x68, 0)
 	g.put(0x6C, g.part.out-g.frame)
-	g.put(0x70, mostParts)
+	g.put(0x70, 4*mostParts)
 	g.put(0x74, 0)
 	res, err := g.m.ExportedFunction("gg_"+hook).Call(ctx, uint64(g.frame))
 	if err != nil {
@@ -213,39 +204,4 @@ func (g *guest) attempt(hook string, look func()) {
 	g.call(hook)
 	look()
 	g.m.Memory().Write(0, image)
-}
-
-// hostModule gives the guest the functions that the plugins of this package use.
-func (g *guest) hostModule(r wazero.Runtime) {
-	text := func(m api.Module, at, n uint32) string { b, _ := m.Memory().Read(at, n); return string(b) }
-	b := r.NewHostModuleBuilder("ganglion")
-	def := func(name string, f any) { b.NewFunctionBuilder().WithFunc(f).Export(name) }
-	def("set_error", func(_ context.Context, m api.Module, at, n uint32) int32 { g.t.Log(text(m, at, n)); return 0 })
-	def("vocab_mask", func(_ context.Context, m api.Module, kind, at, n, out uint32) (count int32) {
-		arg := text(m, at, n)
-		if kind == 0 { // the tests' expressions are all of the form "ends with"
-			arg = strings.ReplaceAll(strings.TrimSuffix(arg, `\z`), `\`, "")
-		}
-		for id, s := range g.vocab.pieces {
-			if kind == 0 && strings.HasSuffix(s, arg) || kind == 2 && strings.Contains(s, arg) {
-				w, _ := m.Memory().ReadUint32Le(out + id/32*4)
-				m.Memory().WriteUint32Le(out+id/32*4, w|1<<(id%32))
-				count++
-			}
-		}
-		return count
-	})
-	def("tok_encode", func(_ context.Context, m api.Module, at, n, flags, out, capacity uint32) int32 {
-		ids, ok := g.vocab.encoded[text(m, at, n)]
-		if !ok {
-			return -1
-		}
-		for i, id := range ids[:min(len(ids), int(capacity))] {
-			m.Memory().WriteUint32Le(out+uint32(4*i), id)
-		}
-		return int32(min(len(ids), int(capacity)))
-	})
-	if _, err := b.Instantiate(ctx); err != nil {
-		g.t.Fatal(err)
-	}
 }

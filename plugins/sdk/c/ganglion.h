@@ -32,17 +32,17 @@ typedef struct gg_frame {
 	uint32_t vocab;
 	uint32_t last_token;
 	uint32_t n_prompt, n_generated;
-	uint32_t history_off, history_n, history_start; /* start: position of its first token */
+	uint32_t history_off, history_len, history_pos; /* pos: position of its first token */
 	uint32_t cand_cap, cand_n;                      /* n: in and out */
 	uint32_t cand_ids_off, cand_logits_off;
 	uint32_t gather_n, gather_ids_off, gather_logits_off;
 	uint32_t full_off;
 	uint32_t mask_off; /* bit set = allowed, low bit first */
 	uint32_t edit_off, edit_cap, edit_n;
-	uint32_t out_off, out_cap, out_n;
+	uint32_t out_off, out_cap, out_n; /* cap in bytes, n in tokens or bytes */
 	uint32_t in_off, in_n;
 	/* Over the finite logits of the whole vocabulary, temperature 1. */
-	float max, mean, std, logsumexp, entropy, cand_mass;
+	float max, mean, std, logsumexp, entropy, cand_mass; /* mass: probability of all candidates */
 	float temperature; /* in and out */
 	uint32_t n_finite;
 	uint32_t random[8]; /* of this seed, plugin, sequence, step and hook */
@@ -118,7 +118,7 @@ static inline int gg_edit(gg_frame *f, uint32_t id, uint32_t op, float value) {
 
 /* gg_force appends a token to those that the host must take next. */
 static inline int gg_force(gg_frame *f, uint32_t id) {
-	if (f->out_n >= f->out_cap) return 0;
+	if (f->out_n >= f->out_cap / 4) return 0;
 	gg_tokens_out(f)[f->out_n++] = id;
 	return 1;
 }
@@ -136,19 +136,27 @@ static inline float gg_uniform(uint32_t word) { return (float)(word >> 8) * 0x1p
 
 /* ---- Host functions -------------------------------------------------------------- */
 
-/* A negative result is an error. Where a buffer is too small the host answers -100-n,
- * n being the bytes or tokens that would have fitted. */
-enum { GG_INVALID = -1, GG_TOO_SMALL = -2, GG_DENIED = -3, GG_NOT_FOUND = -4, GG_QUOTA = -5 };
+/* A negative result is an error. Where a buffer is too small the host answers -100-n, n
+ * being the bytes or tokens that are needed. */
+enum { GG_INVALID = -1, GG_DENIED = -3, GG_NOT_FOUND = -4, GG_QUOTA = -5 };
 static inline int32_t gg_needed(int32_t result) { return -result - 100; }
 
 /* Kinds of vocab_mask and of vocab_load. */
-enum { GG_VOCAB_REGEX = 0, GG_VOCAB_PREFIX = 1, GG_VOCAB_SUBSTRING = 2, GG_VOCAB_SCRIPT = 3 };
+enum {
+	GG_VOCAB_REGEX = 0, GG_VOCAB_PREFIX = 1, GG_VOCAB_SUBSTRING = 2, GG_VOCAB_SCRIPT = 3, GG_VOCAB_LETTERS = 4,
+	GG_VOCAB_BROKEN = 5, GG_VOCAB_CONTROL = 6, GG_VOCAB_EOG = 7,
+};
 enum { GG_VOCAB_TABLE = 0, GG_VOCAB_TRIE = 1 };
+enum { GG_ENCODE_SPECIAL = 1, GG_ENCODE_BEGIN = 2 };
+enum { GG_BOS = 0, GG_EOS = 1, GG_EOT = 2, GG_UNK = 3, GG_PAD = 4 };
 
 #define GG_IMPORT(name) __attribute__((import_module("ganglion"), import_name(name)))
 
 GG_IMPORT("log") int32_t gg_log_line(int32_t level, const void *text, uint32_t n);
 GG_IMPORT("set_error") int32_t gg_set_error(const void *text, uint32_t n);
+GG_IMPORT("open_num") double gg_open_num(const char *pointer, uint32_t n);
+GG_IMPORT("open_str") int32_t gg_open_str(const char *pointer, uint32_t n, char *out, uint32_t cap);
+GG_IMPORT("open_len") int32_t gg_open_len(const char *pointer, uint32_t n);
 GG_IMPORT("tok_bytes") int32_t gg_tok_bytes(uint32_t id, void *out, uint32_t cap);
 GG_IMPORT("tok_encode") int32_t gg_tok_encode(const void *text, uint32_t n, uint32_t flags, uint32_t *out, uint32_t cap);
 GG_IMPORT("tok_decode") int32_t gg_tok_decode(const uint32_t *ids, uint32_t n, void *out, uint32_t cap);
@@ -168,7 +176,8 @@ GG_IMPORT("asset_read") int32_t gg_asset_read(const void *name, uint32_t n, uint
 GG_IMPORT("meta_set") int32_t gg_meta_set(const void *key, uint32_t kn, const void *value, uint32_t vn);
 GG_IMPORT("aux_open") int32_t gg_aux_open(const uint32_t *tokens, uint32_t n, uint32_t flags);
 GG_IMPORT("aux_logits") int32_t gg_aux_logits(int32_t seq, const uint32_t *ids, uint32_t n, float *out);
-GG_IMPORT("aux_stats") int32_t gg_aux_stats(int32_t seq, float *out);
+GG_IMPORT("aux_stats") int32_t gg_aux_stats(int32_t seq, float *out); /* max, mean, std, logsumexp, entropy */
+GG_IMPORT("next") int32_t gg_next(int32_t actions);
 
 /* gg_fail gives the host a message and is the value to return. */
 #define gg_fail(text) (gg_set_error("" text, sizeof(text) - 1), -1)
@@ -181,8 +190,10 @@ GG_IMPORT("aux_stats") int32_t gg_aux_stats(int32_t seq, float *out);
  * and puts the manifest, a file beside the source, into the module. */
 #define GG_PLUGIN(file)                                                                       \
 	__asm__(".section .custom_section.ganglion.manifest,\"\",@\n.incbin \"" file "\"\n.text\n"); \
-	GG_EXPORT("gg_abi_1") int32_t gg_abi_1(void) { return 0; }                                \
-	GG_EXPORT("gg_alloc") void *gg_alloc(uint32_t size, uint32_t align) { return gg_malloc(size, align); }
+	GG_EXPORT("gg_abi_1") int32_t gg_abi_1(void);                                             \
+	int32_t gg_abi_1(void) { return 0; }                                                      \
+	GG_EXPORT("gg_alloc") void *gg_alloc(uint32_t size, uint32_t align);                      \
+	void *gg_alloc(uint32_t size, uint32_t align) { return gg_malloc(size, align); }
 
 /* GG_SECTION(name, file) puts a further file in: "ganglion.tests", "ganglion.asset:NAME". */
 #define GG_SECTION(name, file) \
@@ -193,16 +204,11 @@ GG_IMPORT("aux_stats") int32_t gg_aux_stats(int32_t seq, float *out);
 	GG_EXPORT(#name) int32_t name(gg_frame *f);   \
 	int32_t name(__attribute__((unused)) gg_frame *f)
 
-/* GG_OPEN { … } defines gg_open; open holds the JSON text that the host passes. Return 0,
- * 1 for "not interested in this request", or an error. */
-#define GG_OPEN                                                \
-	static int32_t gg_open_text(gg_json open);                 \
-	GG_EXPORT("gg_open") int32_t gg_open(char *p, uint32_t n); \
-	int32_t gg_open(char *p, uint32_t n) {                     \
-		gg_json text = {p, p + n};                             \
-		return gg_open_text(text);                             \
-	}                                                          \
-	static int32_t gg_open_text(__attribute__((unused)) gg_json open)
+/* GG_OPEN { … } defines gg_open. Return 0, 1 for "not interested in this request", or an
+ * error. */
+#define GG_OPEN                                                      \
+	GG_EXPORT("gg_open") int32_t gg_open(const char *gg_json, uint32_t gg_json_n); \
+	int32_t gg_open(__attribute__((unused)) const char *gg_json, __attribute__((unused)) uint32_t gg_json_n)
 
 /* ---- Memory ---------------------------------------------------------------------- */
 
@@ -229,161 +235,28 @@ static inline int gg_same(const void *a, const void *b, uint32_t n) {
 	return 1;
 }
 
-static inline uint32_t gg_strlen(const char *s) {
+/* ---- Configuration --------------------------------------------------------------- */
+
+/* The text of gg_open is JSON that the host has read already; these look into it by JSON
+ * pointer, for example "/config/p" or "/model/vocab". They are for gg_open alone. */
+static inline double gg_number_at(const char *pointer, uint32_t n, double other) {
+	double v = gg_open_num(pointer, n);
+	return v == v ? v : other;
+}
+#define gg_number(pointer, other) gg_number_at("" pointer, sizeof(pointer) - 1, other)
+#define gg_string(pointer, out, cap) gg_open_str("" pointer, sizeof(pointer) - 1, out, cap)
+#define gg_length(pointer) gg_open_len("" pointer, sizeof(pointer) - 1)
+
+/* gg_string_at reads element i < 1000 of an array of strings. */
+static inline int32_t gg_string_at(const char *array, uint32_t i, char *out, uint32_t cap) {
+	char path[64];
 	uint32_t n = 0;
-	while (s[n]) n++;
-	return n;
-}
-
-/* ---- JSON ------------------------------------------------------------------------ */
-
-/* A value in a JSON text that the host made, and which is therefore well formed. */
-typedef struct gg_json {
-	const char *at, *end;
-} gg_json;
-
-static inline gg_json gg_json_trim(gg_json v) {
-	while (v.at < v.end && (uint8_t)*v.at <= ' ') v.at++;
-	return v;
-}
-
-/* gg_json_after returns the place behind the value at v. */
-static inline const char *gg_json_after(gg_json v) {
-	v = gg_json_trim(v);
-	const char *p = v.at;
-	int depth = 0, quoted = 0;
-	for (; p < v.end; p++) {
-		if (quoted) {
-			if (*p == '\\') p++;
-			else if (*p == '"') quoted = 0;
-			if (!quoted && !depth) return p + 1;
-			continue;
-		}
-		switch (*p) {
-		case '"': quoted = 1; break;
-		case '{': case '[': depth++; break;
-		case '}': case ']':
-			if (depth == 0) return p;
-			if (--depth == 0) return p + 1;
-			break;
-		case ',': case ':':
-			if (depth == 0) return p;
-		}
-	}
-	return p;
-}
-
-/* gg_json_next takes the next element of an array or the next value of an object off
- * *rest, which starts as the container itself. With an object *key is its name in
- * quotes. It returns 0 at the end. */
-static inline int gg_json_next(gg_json *rest, gg_json *key, gg_json *value) {
-	gg_json r = gg_json_trim(*rest);
-	if (r.at >= r.end || *r.at == ']' || *r.at == '}') return 0;
-	if (*r.at == '[' || *r.at == '{' || *r.at == ',') r.at++;
-	r = gg_json_trim(r);
-	if (r.at >= r.end || *r.at == ']' || *r.at == '}') return 0;
-	gg_json v = {r.at, gg_json_after(r)};
-	r.at = v.end;
-	r = gg_json_trim(r);
-	if (key && r.at < r.end && *r.at == ':') {
-		*key = v;
-		r.at++;
-		r = gg_json_trim(r);
-		v.at = r.at;
-		v.end = gg_json_after(r);
-		r.at = v.end;
-	}
-	*value = v;
-	*rest = r;
-	return 1;
-}
-
-/* gg_json_get finds a member of an object; at is 0 when there is none. */
-static inline gg_json gg_json_get(gg_json object, const char *name) {
-	gg_json key = {0, 0}, v, none = {0, 0};
-	uint32_t n = gg_strlen(name);
-	if (!object.at) return none;
-	while (gg_json_next(&object, &key, &v))
-		if (key.at && key.end - key.at == (ptrdiff_t)n + 2 && gg_same(key.at + 1, name, n)) return v;
-	return none;
-}
-
-/* gg_config returns a member of the request's config. */
-static inline gg_json gg_config(gg_json open, const char *name) {
-	return gg_json_get(gg_json_get(open, "config"), name);
-}
-
-static inline int gg_json_true(gg_json v) { return v.at && *v.at == 't'; }
-
-/* gg_json_number reads a number; other is the result where v is none. */
-static inline double gg_json_number(gg_json v, double other) {
-	const char *p = v.at;
-	if (!p || p >= v.end || !(*p == '-' || (*p >= '0' && *p <= '9'))) return other;
-	double sign = 1, m = 0;
-	int e = 0, exponent = 0, negative = 0;
-	if (*p == '-') sign = -1, p++;
-	for (; p < v.end && *p >= '0' && *p <= '9'; p++) m = m * 10 + (*p - '0');
-	if (p < v.end && *p == '.')
-		for (p++; p < v.end && *p >= '0' && *p <= '9'; p++) m = m * 10 + (*p - '0'), e--;
-	if (p < v.end && (*p == 'e' || *p == 'E')) {
-		p++;
-		if (p < v.end && (*p == '-' || *p == '+')) negative = *p++ == '-';
-		for (; p < v.end && *p >= '0' && *p <= '9' && exponent < 1000; p++) exponent = exponent * 10 + (*p - '0');
-		e += negative ? -exponent : exponent;
-	}
-	double scale = 1;
-	for (int n = e < 0 ? -e : e; n > 0 && scale < 1e300; n--) scale *= 10;
-	return sign * (e < 0 ? m / scale : m * scale);
-}
-
-static inline int gg_hex(char c) {
-	return c <= '9' ? c - '0' : (c | 32) - 'a' + 10;
-}
-
-static inline uint32_t gg_json_unit(const char *p) {
-	return (uint32_t)(gg_hex(p[0]) << 12 | gg_hex(p[1]) << 8 | gg_hex(p[2]) << 4 | gg_hex(p[3]));
-}
-
-/* gg_utf8 writes a character and returns its bytes. */
-static inline uint32_t gg_utf8(uint32_t c, char *out) {
-	if (c < 0x80) return out[0] = (char)c, 1;
-	if (c < 0x800) return out[0] = (char)(0xC0 | c >> 6), out[1] = (char)(0x80 | (c & 63)), 2;
-	if (c < 0x10000)
-		return out[0] = (char)(0xE0 | c >> 12), out[1] = (char)(0x80 | (c >> 6 & 63)), out[2] = (char)(0x80 | (c & 63)), 3;
-	return out[0] = (char)(0xF0 | c >> 18), out[1] = (char)(0x80 | (c >> 12 & 63)),
-	       out[2] = (char)(0x80 | (c >> 6 & 63)), out[3] = (char)(0x80 | (c & 63)), 4;
-}
-
-/* gg_json_string writes a string without quotes and escapes to out, which must have
- * v.end - v.at bytes, and returns its length. */
-static inline uint32_t gg_json_string(gg_json v, char *out) {
-	char *o = out;
-	if (!v.at || *v.at != '"') return 0;
-	for (const char *p = v.at + 1; p < v.end - 1; p++) {
-		if (*p != '\\') {
-			*o++ = *p;
-			continue;
-		}
-		switch (*++p) {
-		case 'n': *o++ = '\n'; break;
-		case 't': *o++ = '\t'; break;
-		case 'r': *o++ = '\r'; break;
-		case 'b': *o++ = '\b'; break;
-		case 'f': *o++ = '\f'; break;
-		case 'u': {
-			uint32_t c = gg_json_unit(p + 1);
-			p += 4;
-			if (c >= 0xD800 && c < 0xDC00 && p + 6 < v.end && p[1] == '\\' && p[2] == 'u') {
-				c = 0x10000 + ((c - 0xD800) << 10) + (gg_json_unit(p + 3) - 0xDC00);
-				p += 6;
-			}
-			o += gg_utf8(c, o);
-			break;
-		}
-		default: *o++ = *p;
-		}
-	}
-	return (uint32_t)(o - out);
+	for (; array[n] && n < sizeof path - 5; n++) path[n] = array[n];
+	path[n++] = '/';
+	if (i >= 100) path[n++] = (char)('0' + i / 100 % 10);
+	if (i >= 10) path[n++] = (char)('0' + i / 10 % 10);
+	path[n++] = (char)('0' + i % 10);
+	return gg_open_str(path, n, out, cap);
 }
 
 /* ---- Mathematics ----------------------------------------------------------------- */

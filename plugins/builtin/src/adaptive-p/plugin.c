@@ -1,6 +1,7 @@
 /* adaptive-p (MrJackSpade, llama.cpp PR 17927): prefers tokens near a target probability,
  * and moves the target against the mean of what was chosen before. */
 #include "ganglion.h"
+#include "draw.h"
 
 GG_PLUGIN("manifest.json")
 
@@ -11,8 +12,8 @@ static uint32_t token;
 static float odds[MOST];
 
 GG_OPEN {
-	target = (float)gg_json_number(gg_config(open, "target"), 0.55);
-	decay = (float)gg_json_number(gg_config(open, "decay"), 0.9);
+	target = (float)gg_number("/config/target", 0.55);
+	decay = (float)gg_number("/config/decay", 0.9);
 	if (target < 0) return 1;
 	weighted = target / (1 - decay);
 	weight = 1 / (1 - decay);
@@ -26,11 +27,10 @@ static float preference(float p, float aim) {
 }
 
 GG_HOOK(gg_choose) {
-	const float *logits = gg_logit_values(f);
 	uint32_t n = f->cand_n < MOST ? f->cand_n : MOST, pick = 0;
 	if (n == 0) return gg_fail("adaptive-p: no candidates");
 	double sum = 0, run = 0;
-	for (uint32_t i = 0; i < n; i++) sum += odds[i] = (float)gg_exp((double)logits[i] - logits[0]);
+	for (uint32_t i = 0; i < n; i++) sum += odds[i] = (float)draw_weight(f, i);
 	float aim = weight == 0 ? target : 2 * target - weighted / weight;
 	aim = aim < 0 ? 0 : aim > 1 ? 1 : aim;
 	double odds_sum = 0;
@@ -45,7 +45,7 @@ GG_HOOK(gg_choose) {
 		if ((run += odds[i]) > at) break;
 	}
 	token = f->token = gg_ids(f)[pick];
-	chosen = (float)(gg_exp((double)logits[pick] - logits[0]) / sum);
+	chosen = (float)(draw_weight(f, pick) / sum);
 	return GG_TOKEN;
 }
 

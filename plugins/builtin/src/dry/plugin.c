@@ -58,21 +58,20 @@ static int add_breaker(const char *text, uint32_t n, uint32_t words) {
 }
 
 GG_OPEN {
-	multiplier = (float)gg_json_number(gg_config(open, "multiplier"), 0.8);
-	base = (float)gg_json_number(gg_config(open, "base"), 1.75);
-	allowed = (uint32_t)gg_json_number(gg_config(open, "allowed_length"), 2);
-	last_n = (uint32_t)gg_json_number(gg_config(open, "last_n"), MOST);
+	multiplier = (float)gg_number("/config/multiplier", 0.8);
+	base = (float)gg_number("/config/base", 1.75);
+	allowed = (uint32_t)gg_number("/config/allowed_length", 2);
+	last_n = (uint32_t)gg_number("/config/last_n", MOST);
 	if (multiplier == 0 || base < 1 || last_n == 0) return 1;
 	longest = MOST;
 	if (base > 1.000001f) longest = allowed + (uint32_t)(88.7228391 / gg_log(base));
-	uint32_t vocab = (uint32_t)gg_json_number(gg_json_get(gg_json_get(open, "model"), "vocab"), 0);
-	gg_json rest = gg_config(open, "breakers"), v;
-	char text[BREAKER_BYTES * 6 + 2];
-	while (vocab && gg_json_next(&rest, 0, &v)) {
-		if (v.end - v.at > (ptrdiff_t)sizeof text) return gg_fail("dry: a breaker has more than 40 bytes");
-		uint32_t n = gg_json_string(v, text);
-		if (n > BREAKER_BYTES) return gg_fail("dry: a breaker has more than 40 bytes");
-		if (n && !add_breaker(text, n, (vocab + 31) / 32)) return gg_fail("dry: no memory for the breakers");
+	uint32_t vocab = (uint32_t)gg_number("/model/vocab", 0);
+	char text[BREAKER_BYTES];
+	int32_t count = gg_length("/config/breakers");
+	for (int32_t i = 0; i < count; i++) {
+		int32_t n = gg_string_at("/config/breakers", (uint32_t)i, text, sizeof text);
+		if (n < 0) return gg_fail("dry: a breaker has more than 40 bytes");
+		if (n && !add_breaker(text, (uint32_t)n, (vocab + 31) / 32)) return gg_fail("dry: no memory for the breakers");
 	}
 	return 0;
 }
@@ -123,8 +122,8 @@ static void penalise(gg_frame *f, uint32_t id, uint32_t length) {
 /* The Z-algorithm, over the history read backwards: same[k] = min over what is known from
  * the widest match so far, then by comparison; every token is compared once. */
 GG_HOOK(gg_plan) {
-	uint32_t n = f->history_n < last_n ? f->history_n : last_n;
-	const uint32_t *h = gg_history(f) + f->history_n - n;
+	uint32_t n = f->history_len < last_n ? f->history_len : last_n;
+	const uint32_t *h = gg_history(f) + f->history_len - n;
 	if (n > MOST) h += n - MOST, n = MOST;
 	if (n <= allowed) return 0;
 	uint32_t most = limit(h, n), from = 0, to = 0; /* the match moved by from ends before to */

@@ -8,9 +8,9 @@ static float range;
 static double exponent, base;
 
 GG_OPEN {
-	range = (float)gg_json_number(gg_config(open, "range"), 0.5);
-	exponent = gg_json_number(gg_config(open, "exponent"), 1);
-	base = gg_json_number(gg_config(open, "temperature"), -1);
+	range = (float)gg_number("/config/range", 0.5);
+	exponent = gg_number("/config/exponent", 1);
+	base = gg_number("/config/temperature", -1);
 	return 0;
 }
 

@@ -7,8 +7,8 @@ static float offset; /* log p */
 static uint32_t min_keep;
 
 GG_OPEN {
-	double p = gg_json_number(gg_config(open, "p"), 0.05);
-	min_keep = (uint32_t)gg_json_number(gg_config(open, "min_keep"), 1);
+	double p = gg_number("/config/p", 0.05);
+	min_keep = (uint32_t)gg_number("/config/min_keep", 1);
 	if (p <= 0) return 1;
 	offset = (float)gg_log(p);
 	return 0;

@@ -8,19 +8,21 @@ GG_PLUGIN("manifest.json")
 static float tau, eta, mu;
 
 GG_OPEN {
-	tau = (float)gg_json_number(gg_config(open, "tau"), 5);
-	eta = (float)gg_json_number(gg_config(open, "eta"), 0.1);
+	tau = (float)gg_number("/config/tau", 5);
+	eta = (float)gg_number("/config/eta", 0.1);
 	mu = 2 * tau;
 	return 0;
 }
 
+/* The tail behind the view counts where the frame can tell its share, at temperature 1. */
 GG_HOOK(gg_choose) {
-	const float *logits = gg_logit_values(f);
 	uint32_t n = f->cand_n, keep = 1;
 	if (n == 0) return gg_fail("mirostat2: no candidates");
-	/* -log2 p <= mu is the same as logit >= log(all) - mu ln 2. */
-	double all = draw_log_total(f), least = all - (double)mu * LN2;
-	while (keep < n && logits[keep] >= least) keep++;
+	double all = draw_total(f, n);
+	if (f->temperature == 1 && f->cand_mass > 0 && f->cand_mass < 1) all /= f->cand_mass;
+	/* -log2(weight / all) <= mu */
+	double least = all * gg_exp(-(double)mu * LN2);
+	while (keep < n && draw_weight(f, keep) >= least) keep++;
 	double drawn = draw(f, keep);
 	mu -= eta * (float)(-gg_log(drawn) / LN2 - tau);
 	return GG_TOKEN;

@@ -8,7 +8,7 @@ GG_PLUGIN("manifest.json")
 static float n_sigma;
 
 GG_OPEN {
-	n_sigma = (float)gg_json_number(gg_config(open, "n"), 1);
+	n_sigma = (float)gg_number("/config/n", 1);
 	return n_sigma <= 0;
 }
 

@@ -8,8 +8,8 @@ static double p;
 static uint32_t min_keep;
 
 GG_OPEN {
-	p = gg_json_number(gg_config(open, "p"), 0.95);
-	min_keep = (uint32_t)gg_json_number(gg_config(open, "min_keep"), 1);
+	p = gg_number("/config/p", 0.95);
+	min_keep = (uint32_t)gg_number("/config/min_keep", 1);
 	return p >= 1;
 }
 

@@ -8,9 +8,9 @@ static float probability, log_threshold;
 static uint32_t min_keep;
 
 GG_OPEN {
-	double threshold = gg_json_number(gg_config(open, "threshold"), 0.1);
-	probability = (float)gg_json_number(gg_config(open, "probability"), 0.5);
-	min_keep = (uint32_t)gg_json_number(gg_config(open, "min_keep"), 1);
+	double threshold = gg_number("/config/threshold", 0.1);
+	probability = (float)gg_number("/config/probability", 0.5);
+	min_keep = (uint32_t)gg_number("/config/min_keep", 1);
 	if (probability <= 0 || threshold > 0.5) return 1;
 	log_threshold = (float)gg_log(threshold);
 	return 0;
