@@ -41,6 +41,7 @@ gpu/engine/enginetest: gpu/engine gpu/ops
 gpu/engine: gpu/model gpu/kvcache gpu/tokenizer gpu/ops gpu/gguf
 gpu: gpu/ops gpu/ops/ref gpu/cpu gpu/compute gpu/device gpu/gl gpu/kernels gpu/probe gpu/split gpu/vulkan
 plugins/abi:
+plugins/host: plugins/abi plugins/meter plugins/sampling plugins/wasm
 plugins/meter: plugins/wasm
 plugins/sampling:
 plugins/sign: plugins/abi plugins/wasm

@@ -1,0 +1,421 @@
+package host
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"log/slog"
+	"math"
+	"strings"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"ganglion/plugins/abi"
+	"ganglion/plugins/sampling"
+)
+
+// hostFunction is a function that guests may import. Types are letters: i and I are
+// integers, f and F floats of 32 and 64 bits.
+type hostFunction struct {
+	name            string
+	params, results string
+	call            func(i *Instance, s []uint64)
+}
+
+// hostFunctions is module ganglion, by the contract in ABI.md. Each is charged before it
+// does anything; what it moves is charged where its size is known.
+var hostFunctions = []hostFunction{
+	{"log", "iii", "i", func(i *Instance, s []uint64) { s[0] = result(i.log(arg(s[0]), arg(s[1]), arg(s[2]))) }},
+	{"set_error", "ii", "i", func(i *Instance, s []uint64) { s[0] = result(i.setError(arg(s[0]), arg(s[1]))) }},
+	{"open_num", "ii", "F", func(i *Instance, s []uint64) { s[0] = math.Float64bits(i.openNum(arg(s[0]), arg(s[1]))) }},
+	{"open_str", "iiii", "i", func(i *Instance, s []uint64) { s[0] = result(i.openStr(arg(s[0]), arg(s[1]), arg(s[2]), arg(s[3]))) }},
+	{"open_len", "ii", "i", func(i *Instance, s []uint64) { s[0] = result(i.openLen(arg(s[0]), arg(s[1]))) }},
+	{"tok_bytes", "iii", "i", func(i *Instance, s []uint64) { s[0] = result(i.tokBytes(arg(s[0]), arg(s[1]), arg(s[2]))) }},
+	{"tok_encode", "iiiii", "i", func(i *Instance, s []uint64) {
+		s[0] = result(i.tokEncode(arg(s[0]), arg(s[1]), arg(s[2]), arg(s[3]), arg(s[4])))
+	}},
+	{"tok_decode", "iiii", "i", func(i *Instance, s []uint64) { s[0] = result(i.tokDecode(arg(s[0]), arg(s[1]), arg(s[2]), arg(s[3]))) }},
+	{"tok_special", "i", "i", func(i *Instance, s []uint64) { s[0] = result(i.tokSpecial(arg(s[0]))) }},
+	{"tok_is_eog", "i", "i", func(i *Instance, s []uint64) { s[0] = result(i.tokIsEOG(arg(s[0]))) }},
+	{"text_tail", "iii", "i", func(i *Instance, s []uint64) { s[0] = result(i.textTail(arg(s[0]), arg(s[1]), arg(s[2]))) }},
+	{"vocab_mask", "iiii", "i", func(i *Instance, s []uint64) { s[0] = result(i.vocabMask(arg(s[0]), arg(s[1]), arg(s[2]), arg(s[3]))) }},
+	{"vocab_bytes", "i", "i", func(i *Instance, s []uint64) { s[0] = result(i.vocabBytes(arg(s[0]))) }},
+	{"vocab_load", "ii", "i", func(i *Instance, s []uint64) { s[0] = result(i.vocabLoad(arg(s[0]), arg(s[1]))) }},
+	{"rand_u32", "", "i", func(i *Instance, s []uint64) { s[0] = uint64(i.random()) }},
+	{"rand_f32", "", "f", func(i *Instance, s []uint64) {
+		s[0] = uint64(math.Float32bits(float32(i.random()>>8) / (1 << 24)))
+	}},
+	{"kv_get", "iiii", "i", func(i *Instance, s []uint64) { s[0] = result(i.kvGet(arg(s[0]), arg(s[1]), arg(s[2]), arg(s[3]))) }},
+	{"kv_set", "iiii", "i", func(i *Instance, s []uint64) { s[0] = result(i.kvSet(arg(s[0]), arg(s[1]), arg(s[2]), arg(s[3]))) }},
+	{"kv_del", "ii", "i", func(i *Instance, s []uint64) { s[0] = result(i.kvDel(arg(s[0]), arg(s[1]))) }},
+	{"clock_ms", "", "I", func(i *Instance, s []uint64) { s[0] = uint64(i.clock()) }},
+	{"asset_read", "iiiii", "i", func(i *Instance, s []uint64) {
+		s[0] = result(i.assetRead(arg(s[0]), arg(s[1]), arg(s[2]), arg(s[3]), arg(s[4])))
+	}},
+	{"meta_set", "iiii", "i", func(i *Instance, s []uint64) { s[0] = result(i.metaSet(arg(s[0]), arg(s[1]), arg(s[2]), arg(s[3]))) }},
+	{"aux_open", "iii", "i", func(i *Instance, s []uint64) { s[0] = result(i.auxOpen(arg(s[0]), arg(s[1]), arg(s[2]))) }},
+	{"aux_logits", "iiii", "i", func(i *Instance, s []uint64) { s[0] = result(i.auxLogits(arg(s[0]), arg(s[1]), arg(s[2]), arg(s[3]))) }},
+	{"aux_stats", "ii", "i", func(i *Instance, s []uint64) { s[0] = result(i.auxStats(arg(s[0]), arg(s[1]))) }},
+	{"next", "i", "i", func(i *Instance, s []uint64) { s[0] = result(i.next(int32(arg(s[0])))) }},
+}
+
+func arg(v uint64) uint32   { return uint32(v) }
+func result(v int32) uint64 { return uint64(uint32(v)) }
+
+// instantiateHost makes the functions of a module known to guests.
+func instantiateHost(ctx context.Context, r wazero.Runtime, module string, functions []hostFunction) error {
+	b := r.NewHostModuleBuilder(module)
+	for _, f := range functions {
+		b = b.NewFunctionBuilder().WithGoFunction(api.GoFunc(func(ctx context.Context, stack []uint64) {
+			i := ctx.(*callContext).i // every call of a guest is made with it
+			i.charge(0)
+			f.call(i, stack)
+		}), valueTypes(f.params), valueTypes(f.results)).Export(f.name)
+	}
+	_, err := b.Instantiate(ctx)
+	return err
+}
+
+func valueTypes(letters string) (out []api.ValueType) {
+	for _, l := range letters {
+		out = append(out, map[rune]api.ValueType{'i': api.ValueTypeI32, 'I': api.ValueTypeI64, 'f': api.ValueTypeF32, 'F': api.ValueTypeF64}[l])
+	}
+	return out
+}
+
+// charge takes fuel for a call of the host, or for work that it is about to do.
+func (i *Instance) charge(work int) {
+	i.burn(hostCallFuel + int64(work)/bytesPerFuel)
+}
+
+func (i *Instance) burn(fuel int64) {
+	left := int64(i.g.fuel.Get()) - fuel
+	i.g.fuel.Set(uint64(left))
+	if left < 0 {
+		i.throw(CodeFuel, "used all of %d in a host function", i.p.Fuel(i.hook))
+	}
+}
+
+// bytes is a piece of guest memory, valid until guest code runs; ok is false where there
+// is no such piece.
+func (i *Instance) bytes(at, n uint32) (b []byte, ok bool) { return i.g.memory.Read(at, n) }
+
+// input is bytes that the guest gives, charged.
+func (i *Instance) input(at, n uint32) ([]byte, bool) {
+	b, ok := i.bytes(at, n)
+	if ok {
+		i.burn(int64(n) / bytesPerFuel)
+	}
+	return b, ok
+}
+
+// give copies a result into the guest's buffer and returns its length.
+func (i *Instance) give(b []byte, out, capacity uint32) int32 {
+	if len(b) > int(capacity) {
+		return abi.TooSmall(len(b))
+	}
+	to, ok := i.bytes(out, uint32(len(b)))
+	if !ok {
+		return abi.Invalid
+	}
+	i.burn(int64(len(b)) / bytesPerFuel)
+	copy(to, b)
+	return int32(len(b))
+}
+
+var logLevels = [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
+
+func (i *Instance) log(level, at, n uint32) int32 {
+	b, ok := i.input(at, n)
+	switch {
+	case !ok || level >= uint32(len(logLevels)):
+		return abi.Invalid
+	case n > maxLogLine || i.logged+int(n) > maxLog:
+		return abi.OverQuota
+	}
+	i.logged += int(n)
+	to := i.services.Log
+	if to == nil {
+		to = i.p.r.o.Log
+	}
+	if to != nil {
+		m := i.p.manifest
+		to.Log(context.Background(), logLevels[level], "plugin says", "plugin", m.Name, "version", m.Version, "text", strings.ToValidUTF8(string(b), "\uFFFD"))
+	}
+	return 0
+}
+
+func (i *Instance) setError(at, n uint32) int32 {
+	b, ok := i.input(at, n)
+	switch {
+	case !ok:
+		return abi.Invalid
+	case n > maxErrorText:
+		return abi.OverQuota
+	}
+	i.said = strings.ToValidUTF8(string(b), "\uFFFD")
+	return 0
+}
+
+// place finds the value at a pointer into the text of gg_open.
+func (i *Instance) place(at, n uint32) (any, int32) {
+	b, ok := i.input(at, n)
+	if !ok || n > maxErrorText {
+		return nil, abi.Invalid
+	}
+	if i.doc == nil {
+		if len(i.text) == 0 {
+			return nil, abi.NotFound
+		}
+		i.doc, _ = abi.ParseJSON(i.text) // we wrote it
+	}
+	v, ok := abi.At(i.doc, string(b))
+	if !ok {
+		return nil, abi.NotFound
+	}
+	return v, 0
+}
+
+func (i *Instance) openNum(at, n uint32) float64 {
+	v, _ := i.place(at, n)
+	switch t := v.(type) {
+	case json.Number:
+		if f, err := t.Float64(); err == nil {
+			return f
+		}
+	case bool:
+		if t {
+			return 1
+		}
+		return 0
+	}
+	return math.NaN()
+}
+
+func (i *Instance) openStr(at, n, out, capacity uint32) int32 {
+	v, r := i.place(at, n)
+	if r != 0 {
+		return r
+	}
+	s, ok := v.(string)
+	if ok {
+		return i.give([]byte(s), out, capacity)
+	}
+	i.charge(len(i.text)) // making it costs as much as all of it
+	b, err := json.Marshal(v)
+	if err != nil {
+		return abi.Invalid
+	}
+	return i.give(b, out, capacity)
+}
+
+func (i *Instance) openLen(at, n uint32) int32 {
+	v, r := i.place(at, n)
+	if r != 0 {
+		return r
+	}
+	switch t := v.(type) {
+	case []any:
+		return int32(len(t))
+	case map[string]any:
+		return int32(len(t))
+	}
+	return abi.Invalid
+}
+
+func (i *Instance) textTail(n, out, capacity uint32) int32 {
+	if !i.p.manifest.View.Text || i.services.Text == nil {
+		return abi.NotPermitted
+	}
+	n = min(n, capacity, 1<<20)
+	i.charge(int(n))
+	b := i.services.Text(int(n))
+	return i.give(b[max(0, len(b)-int(n)):], out, capacity)
+}
+
+// random is the next random word of the call: word n mod 4 of draw 2 + n/4. The frame's
+// eight words are draws 0 and 1.
+func (i *Instance) random() uint32 {
+	n := i.draw
+	i.draw++
+	return sampling.Random(i.key, [4]uint32{i.sequence, i.step, uint32(i.hook), 2 + n/4})[n%4]
+}
+
+// can tells whether the plugin may use a capability.
+func (i *Instance) can(capability string) bool { return i.p.manifest.Can(capability) }
+
+func (i *Instance) kvKey(at, n uint32) (string, int32) {
+	b, ok := i.input(at, n)
+	switch {
+	case !i.can(abi.CapKV) || i.services.Store == nil:
+		return "", abi.NotPermitted
+	case !ok || n == 0:
+		return "", abi.Invalid
+	case n > maxStoreKey:
+		return "", abi.OverQuota
+	}
+	i.burn(int64(len(i.state.writes))) // looking through them
+	return string(b), 0
+}
+
+func (i *Instance) kvGet(at, n, out, capacity uint32) int32 {
+	key, r := i.kvKey(at, n)
+	if r != 0 {
+		return r
+	}
+	v, ok := i.state.get(key)
+	if !ok {
+		return abi.NotFound
+	}
+	return i.give(v, out, capacity)
+}
+
+func (i *Instance) kvSet(at, n, from, size uint32) int32 {
+	key, r := i.kvKey(at, n)
+	if r != 0 {
+		return r
+	}
+	if size > maxStoreValue {
+		return abi.OverQuota
+	}
+	b, ok := i.input(from, size)
+	if !ok {
+		return abi.Invalid
+	}
+	if !i.state.set(key, append(make([]byte, 0, len(b)+1), b...)) { // never nil: that deletes
+		return abi.OverQuota
+	}
+	return 0
+}
+
+func (i *Instance) kvDel(at, n uint32) int32 {
+	key, r := i.kvKey(at, n)
+	if r != 0 {
+		return r
+	}
+	if _, ok := i.state.get(key); ok && !i.state.set(key, nil) {
+		return abi.OverQuota
+	}
+	return 0
+}
+
+func (i *Instance) clock() int64 {
+	if !i.can(abi.CapClock) || i.services.Clock == nil {
+		return abi.NotPermitted
+	}
+	return i.services.Clock()
+}
+
+func (i *Instance) assetRead(name, n, off, out, capacity uint32) int32 {
+	b, ok := i.input(name, n)
+	if !ok {
+		return abi.Invalid
+	}
+	asset, ok := i.p.assets[string(b)]
+	switch {
+	case !ok:
+		return abi.NotFound
+	case uint64(off) >= uint64(len(asset)):
+		return 0
+	}
+	rest := asset[off:]
+	return i.give(rest[:min(len(rest), int(capacity))], out, capacity)
+}
+
+func (i *Instance) metaSet(at, n, from, size uint32) int32 {
+	key, ok1 := i.input(at, n)
+	value, ok2 := i.input(from, size)
+	switch {
+	case !ok1 || !ok2 || n == 0 || !json.Valid(value):
+		return abi.Invalid
+	case i.meta+int(n)+int(size) > maxMeta:
+		return abi.OverQuota
+	}
+	i.meta += int(n) + int(size)
+	if i.services.Meta != nil {
+		i.services.Meta(strings.ToValidUTF8(string(key), "\uFFFD"), append([]byte(nil), value...))
+	}
+	return 0
+}
+
+// auxMost is how many auxiliary sequences a plugin may open: each is a row of every batch.
+const auxMost = 4
+
+func (i *Instance) auxOpen(at, n, _ uint32) int32 {
+	switch {
+	case !i.can(abi.CapAuxSeq) || i.services.Sequences == nil || i.hook != abi.HookPrompt:
+		return abi.NotPermitted
+	case n == 0 || n > 1<<20:
+		return abi.Invalid
+	case i.opened == auxMost:
+		return abi.OverQuota
+	}
+	b, ok := i.input(at, 4*n)
+	if !ok {
+		return abi.Invalid
+	}
+	prompt := make([]int32, n)
+	for k := range prompt {
+		id := binary.LittleEndian.Uint32(b[4*k:])
+		if id >= i.vocab {
+			return abi.Invalid
+		}
+		prompt[k] = int32(id)
+	}
+	seq, err := i.services.Sequences.Open(prompt)
+	if err != nil {
+		return abi.OverQuota
+	}
+	i.opened++
+	return int32(seq)
+}
+
+// auxReady tells whether there are logits of auxiliary sequences.
+func (i *Instance) auxReady() bool {
+	return i.can(abi.CapAuxSeq) && i.services.Sequences != nil && (i.hook == abi.HookLogits || i.hook == abi.HookChoose)
+}
+
+func (i *Instance) auxLogits(seq, ids, n, out uint32) int32 {
+	if !i.auxReady() {
+		return abi.NotPermitted
+	}
+	row := i.services.Sequences.Row(int(seq))
+	if row == nil {
+		return abi.NotFound
+	}
+	if n > i.vocab {
+		return abi.Invalid
+	}
+	from, ok1 := i.input(ids, 4*n)
+	to, ok2 := i.input(out, 4*n)
+	if !ok1 || !ok2 {
+		return abi.Invalid
+	}
+	for k := range int(n) {
+		id := binary.LittleEndian.Uint32(from[4*k:])
+		if id >= uint32(len(row)) {
+			return abi.Invalid
+		}
+		binary.LittleEndian.PutUint32(to[4*k:], math.Float32bits(row[id]))
+	}
+	return int32(n)
+}
+
+func (i *Instance) auxStats(seq, out uint32) int32 {
+	if !i.auxReady() {
+		return abi.NotPermitted
+	}
+	st, ok := i.services.Sequences.Stats(int(seq))
+	if !ok {
+		return abi.NotFound
+	}
+	to, ok := i.bytes(out, 20)
+	if !ok {
+		return abi.Invalid
+	}
+	for k, v := range [...]float32{st.Max, st.Mean, st.Std, st.LogSumExp, st.Entropy} {
+		binary.LittleEndian.PutUint32(to[4*k:], math.Float32bits(v))
+	}
+	return 0
+}
