@@ -34,10 +34,13 @@ func faultf(at, format string, args ...any) error {
 	return &Fault{Pointer: at, Message: fmt.Sprintf(format, args...)}
 }
 
+var (
+	escape   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescape = strings.NewReplacer("~1", "/", "~0", "~")
+)
+
 // step is the pointer to a member.
-func step(at, name string) string {
-	return at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
+func step(at, name string) string { return at + "/" + escape.Replace(name) }
 
 // ParseJSON reads one value as nil, bool, json.Number, string, []any or map[string]any.
 // Text that is not UTF-8, a name that stands twice, more than one value, more than 64
@@ -121,7 +124,6 @@ func At(v any, pointer string) (any, bool) {
 	if pointer[0] != '/' {
 		return nil, false
 	}
-	unescape := strings.NewReplacer("~1", "/", "~0", "~")
 	for part := range strings.SplitSeq(pointer[1:], "/") {
 		switch t := v.(type) {
 		case map[string]any:

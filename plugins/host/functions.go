@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -168,7 +169,9 @@ func (i *Instance) place(at, n uint32) (any, int32) {
 		if len(i.text) == 0 {
 			return nil, abi.NotFound
 		}
-		i.doc, _ = abi.ParseJSON(i.text) // we wrote it
+		d := json.NewDecoder(bytes.NewReader(i.text))
+		d.UseNumber()
+		_ = d.Decode(&i.doc) // we wrote it
 	}
 	v, ok := abi.At(i.doc, string(b))
 	if !ok {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/tetratelabs/wazero"
@@ -164,6 +165,10 @@ func (k *keeper) Allocate(reserve, most uint64) experimental.LinearMemory {
 	return k.l
 }
 
+// moduleConfig gives a guest no name, runs nothing of it, and keeps wazero from seeding a
+// source of random numbers for each instance: guests have their own.
+var moduleConfig = wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(strings.NewReader(""))
+
 // instantiate makes a guest whose memory is as its data segments say. None of its code
 // has run.
 func (p *Plugin) instantiate() (g *guest, err error) {
@@ -174,7 +179,7 @@ func (p *Plugin) instantiate() (g *guest, err error) {
 		}
 	}()
 	ctx := experimental.WithMemoryAllocator(context.Background(), k)
-	mod, err := p.r.wasm.InstantiateModule(ctx, p.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	mod, err := p.r.wasm.InstantiateModule(ctx, p.compiled, moduleConfig)
 	if err != nil {
 		return nil, fmt.Errorf("instantiate: %w", err)
 	}
@@ -216,10 +221,10 @@ func (p *Plugin) prepare(start bool) error {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
 	}
-	minor, err := i.invoke(g.mod.ExportedFunction("gg_abi_1"), abi.HookOpen)
+	minor, e := i.invoke(g.mod.ExportedFunction("gg_abi_1"), abi.HookOpen)
 	switch {
-	case err != nil:
-		return fmt.Errorf("gg_abi_1: %w", err)
+	case e != nil:
+		return fmt.Errorf("gg_abi_1: %w", e)
 	case minor < 0 || minor > abi.Minor:
 		return fmt.Errorf("it needs plugin interface %d.%d, this Ganglion has %d.%d", abi.Major, uint32(minor), abi.Major, abi.Minor)
 	}

@@ -1,0 +1,21 @@
+package host
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// residentBytes is how much memory of the machine the process takes (proc_pid_statm(5)).
+func residentBytes(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Skip(err)
+	}
+	var size, resident int
+	if _, err := fmt.Sscan(string(text), &size, &resident); err != nil {
+		t.Skip(err)
+	}
+	return resident * os.Getpagesize()
+}

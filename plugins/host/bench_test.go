@@ -1,0 +1,152 @@
+package host
+
+import (
+	"encoding/binary"
+	"math"
+	"runtime"
+	"testing"
+	"time"
+
+	"ganglion/plugins/abi"
+)
+
+// fillView writes what a step writes: header words and candidates.
+func fillView(f []byte, l *abi.Layout, step uint32) {
+	for _, off := range [...]int{abi.OffHook, abi.OffFlags, abi.OffPosition, abi.OffLastToken, abi.OffNGenerated, abi.OffMax, abi.OffMean, abi.OffStd, abi.OffLogSumExp, abi.OffEntropy, abi.OffTemperature, abi.OffNFinite} {
+		binary.LittleEndian.PutUint32(f[off:], step)
+	}
+	binary.LittleEndian.PutUint32(f[abi.OffStep:], step)
+	ids, logits := f[l.CandIDs:][:4*l.CandCap], f[l.CandLogits:][:4*l.CandCap]
+	for k := 0; k < len(ids); k += 4 {
+		binary.LittleEndian.PutUint32(ids[k:], uint32(k))
+		binary.LittleEndian.PutUint32(logits[k:], math.Float32bits(1))
+	}
+	binary.LittleEndian.PutUint32(f[abi.OffCandN:], uint32(l.CandCap))
+}
+
+// BenchmarkEmptyHook is a hook that does nothing: what the host adds to any.
+func BenchmarkEmptyHook(b *testing.B) {
+	i := open(b, load(b, newRuntime(b, Options{}), testGuest(ordinary)), opening(0))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := i.Call(abi.HookPlan); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkView is a step with 256 candidates.
+func BenchmarkView(b *testing.B) {
+	i := open(b, load(b, newRuntime(b, Options{}), testGuest(ordinary)), opening(40))
+	b.ReportAllocs()
+	step := uint32(0)
+	for b.Loop() {
+		step++
+		fillView(i.Frame(), i.Layout(), step)
+		if _, _, err := i.Call(abi.HookLogits); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkProgram(b *testing.B) {
+	i := open(b, load(b, newRuntime(b, Options{}), testGuest(coroutine)), opening(0))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := i.Call(abi.HookPlan); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkHostCall is a hundred calls of rand_u32.
+func BenchmarkHostCall(b *testing.B) {
+	i := open(b, load(b, newRuntime(b, Options{}), testGuest(ordinary)), opening(33))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := i.Call(abi.HookPlan); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100, "ns/hostcall")
+}
+
+func BenchmarkOpen(b *testing.B) {
+	for name, idle := range map[string]int{"fresh": -1, "pooled": 0} {
+		b.Run(name, func(b *testing.B) {
+			p := load(b, newRuntime(b, Options{Idle: idle}), testGuest(ordinary))
+			o := opening(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				i, err := p.Open(o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, _, err := i.Call(abi.HookPlan); err != nil {
+					b.Fatal(err)
+				}
+				_ = i.Close()
+			}
+		})
+	}
+}
+
+func BenchmarkSnapshot(b *testing.B) {
+	i := open(b, load(b, newRuntime(b, Options{}), testGuest(ordinary)), opening(0))
+	var state []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		state, _ = i.Snapshot(state[:0])
+		if err := i.Restore(state); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(len(state)), "bytes")
+}
+
+func TestTokenPathAllocatesNothing(t *testing.T) {
+	r := newRuntime(t, Options{})
+	i := open(t, load(t, r, testGuest(ordinary)), opening(33))
+	program := open(t, load(t, r, testGuest(coroutine)), opening(0))
+	step := uint32(0)
+	token := func() {
+		step++
+		fillView(i.Frame(), i.Layout(), step)
+		for _, h := range []abi.Hook{abi.HookPlan, abi.HookLogits, abi.HookChoose, abi.HookAccept, abi.HookText} {
+			if _, _, err := i.Call(h); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, _, err := program.Call(abi.HookPlan); err != nil {
+			t.Fatal(err)
+		}
+	}
+	token()
+	if n := testing.AllocsPerRun(100, token); n > 0 {
+		t.Errorf("%g allocations a token", n)
+	}
+}
+
+// A thousand live instances, each of which has done its work once.
+func TestThousandInstances(t *testing.T) {
+	p := load(t, newRuntime(t, Options{}), testGuest(ordinary))
+	before := residentBytes(t)
+	instances := make([]*Instance, 1000)
+	began := time.Now()
+	for n := range instances {
+		instances[n] = open(t, p, opening(40))
+	}
+	took := time.Since(began)
+	for _, i := range instances {
+		fillView(i.Frame(), i.Layout(), 1)
+		if _, _, err := i.Call(abi.HookLogits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	after := residentBytes(t)
+	t.Logf("%d KiB an instance, %v to open one", (after-before)>>10/1000, took/1000)
+	if after-before > 150<<20 {
+		t.Errorf("%d MiB for 1,000 instances", (after-before)>>20)
+	}
+}
