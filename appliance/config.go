@@ -21,12 +21,16 @@ type Settings struct {
 	Backend      string // "auto" or a backend's name
 	Device       string // name or ID of a GPU; empty: any
 	DeviceMemory int64  // bytes that a model may take of it; 0: what a discrete one has
-	Numerics     string // "fast" or "exact"
-	KV           string // of ops.KVTypes: the type of cached keys and values
-	Threads      int
-	Context      int // tokens per sequence; 0: what the model was trained for, at most 4096
-	Slots        int // sequences decoded at once
-	Queue        int // requests that may wait for a slot
+	// PromptBackend and PromptDevice are where prompts are read, as Backend and Device are
+	// where tokens are written; "auto" is another device where that was measured to be
+	// faster and nothing else is named, "same" is never another one.
+	PromptBackend, PromptDevice string
+	Numerics                    string // "fast" or "exact"
+	KV                          string // of ops.KVTypes: the type of cached keys and values
+	Threads                     int
+	Context                     int // tokens per sequence; 0: what the model was trained for, at most 4096
+	Slots                       int // sequences decoded at once
+	Queue                       int // requests that may wait for a slot
 
 	CacheTokens   int   // of finished sequences, kept beyond what the slots can need
 	SnapshotBytes int64 // for snapshots of recurrent state; 0: the engine's default

@@ -49,6 +49,8 @@ func settingRows() []settingRow {
 		textRow("backend", "auto", "what to compute on: auto (the fastest device that passed every test) or the name of a backend", func(s *Settings) *string { return &s.Backend }),
 		textRow("device", "", "GPU to compute on, by a part of its name or its ID, see `ganglion doctor`; software renderers are used only when they are named here or by the backend", func(s *Settings) *string { return &s.Device }),
 		sizeRow("device-memory", "0", "memory that a model may take of a GPU, such as 6GiB; layers that do not fit run on the processor; 0: most of what a discrete GPU has", func(s *Settings) *int64 { return &s.DeviceMemory }),
+		textRow("prompt-backend", "auto", "what to read prompts on: auto (another device than that of tokens where it was measured to be faster by more than it costs, and neither is named), same (never another), or the name of a backend, which then has a copy of the model too", func(s *Settings) *string { return &s.PromptBackend }),
+		textRow("prompt-device", "", "GPU to read prompts on, as --device", func(s *Settings) *string { return &s.PromptDevice }),
 		textRow("numerics", "fast", "fast, or exact for results equal to the bit on every machine", func(s *Settings) *string { return &s.Numerics }),
 		textRow("kv", "f16", "type of the cached keys and values: f16, f32 or q8_0", func(s *Settings) *string { return &s.KV }),
 		intRow("threads", strconv.Itoa(runtime.NumCPU()), "threads to compute with", func(s *Settings) *int { return &s.Threads }),

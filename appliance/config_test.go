@@ -45,7 +45,7 @@ func TestSettingsDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Settings{
-		Listen: "127.0.0.1:8080", Backend: "auto", Numerics: "fast", KV: "f16",
+		Listen: "127.0.0.1:8080", Backend: "auto", PromptBackend: "auto", Numerics: "fast", KV: "f16",
 		Threads: runtime.NumCPU(), Slots: 4, Queue: 64, DefaultMaxTokens: 512, ParseSpecial: true,
 		CacheTokens: 1024, Speculate: "auto", DraftMax: 16,
 		Log: true, LogText: true, LogMaxAge: 720 * time.Hour, LogMaxBytes: 1 << 30,
@@ -95,6 +95,8 @@ allow_origin = ["https://a.example"]
 backend = "cpu"
 device = "Mali"
 device_memory = "6GiB"
+prompt_backend = "vulkan"
+prompt_device = "Adreno"
 numerics = "exact"
 kv = "f32"
 threads = 3
@@ -143,7 +145,7 @@ func TestSettingsFromFile(t *testing.T) {
 	want := &Settings{
 		Model: "m.gguf", LoRA: []LoRA{{"l.gguf", 0.5}}, ModelDirs: []string{"/a", "/b"}, Data: "/d", Listen: "127.0.0.1:1",
 		AllowedHosts: []string{"box.local"}, AllowedOrigins: []string{"https://a.example"},
-		Backend: "cpu", Device: "Mali", DeviceMemory: 6 << 30, Numerics: "exact", KV: "f32", Threads: 3, Context: 8192, Slots: 2, Queue: 5, DefaultMaxTokens: 7,
+		Backend: "cpu", Device: "Mali", DeviceMemory: 6 << 30, PromptBackend: "vulkan", PromptDevice: "Adreno", Numerics: "exact", KV: "f32", Threads: 3, Context: 8192, Slots: 2, Queue: 5, DefaultMaxTokens: 7,
 		CacheTokens: 0, SnapshotBytes: 1 << 30, Speculate: "off", DraftModel: "d.gguf", DraftMax: 3,
 		Temperature: &temperature, TopP: &topP, MinP: &minP, TopK: &topK,
 		LogMaxAge: 30 * 24 * time.Hour, LogMaxBytes: 500e6,

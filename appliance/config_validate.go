@@ -53,6 +53,7 @@ func (s *Settings) checkWords() error {
 		known       []string // nil: any but the empty word
 	}{
 		{"backend", s.Backend, nil},
+		{"prompt-backend", s.PromptBackend, nil},
 		{"numerics", s.Numerics, []string{"fast", "exact"}},
 		{"kv", s.KV, ops.KVTypes()},
 		{"speculate", s.Speculate, []string{"auto", "off", "lookup", "draft"}},
@@ -64,6 +65,9 @@ func (s *Settings) checkWords() error {
 			return fmt.Errorf("--%s %q is neither %s nor %s", c.flag, c.value,
 				strings.Join(c.known[:len(c.known)-1], ", "), c.known[len(c.known)-1])
 		}
+	}
+	if s.PromptBackend == "same" && s.PromptDevice != "" {
+		return errors.New("--prompt-backend same and --prompt-device contradict each other")
 	}
 	if s.Speculation() == SpeculateDraft && s.DraftModel == "" {
 		return errors.New("--speculate draft needs --draft-model FILE")

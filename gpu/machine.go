@@ -96,9 +96,10 @@ type Opened struct {
 	device *probe.Device // nil: the processor
 	alone  ops.Backend   // of the device, without the processor's part
 	budget int64         // bytes that a model may take there, 0 = no bound
+	sides  [2]*Opened    // by phase.Phase, where each has its own: see Phases
 }
 
-// Device is what the backend runs on; ok is false for the processor.
+// Device is what the backend runs on; ok is false for the processor and for two devices.
 func (o *Opened) Device() (d probe.Device, ok bool) {
 	if o.device == nil {
 		return probe.Device{}, false

@@ -117,7 +117,7 @@ func modelInfo(m *engine.Info) *api.ModelInfo {
 func modelParts(m *engine.Info) []api.Part {
 	out := make([]api.Part, len(m.Parts))
 	for i, p := range m.Parts {
-		out[i] = api.Part{Backend: p.Backend, Device: p.Device, Holds: p.Holds,
+		out[i] = api.Part{Backend: p.Backend, Device: p.Device, Phase: p.Phase, Holds: p.Holds,
 			WeightBytes: p.Memory.Weights, KVBytes: p.Memory.KV, ScratchBytes: p.Memory.Scratch}
 	}
 	return out

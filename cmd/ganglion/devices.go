@@ -57,9 +57,36 @@ func (s *settings) choice() gpu.Choice {
 	return gpu.Choice{Backend: s.Backend, Device: s.Device, Memory: s.DeviceMemory, Exact: s.Numerics == "exact"}
 }
 
+// promptChoice is what the settings want to read prompts on; named is false where they
+// leave it to what the model runs on.
+func (s *settings) promptChoice() (c gpu.Choice, named bool) {
+	c = s.choice()
+	c.Backend, c.Device = s.PromptBackend, s.PromptDevice
+	automatic := c.Backend == "auto" || c.Backend == ""
+	return c, c.Backend != "same" && (!automatic || c.Device != "")
+}
+
 // openBackend opens what a model is to run on: what the settings name, or with "auto" the
-// fastest that is there.
+// fastest that is there, by phases where that is faster still.
 func (s *settings) openBackend(ctx context.Context, m *gpu.Machine, f appliance.Found) (*gpu.Opened, error) {
+	decode, err := s.openDecode(ctx, m, f)
+	if err != nil {
+		return nil, err
+	}
+	c, named := s.promptChoice()
+	if !named {
+		return decode, nil
+	}
+	prompt, err := m.Open(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("for prompts: %w", err)
+	}
+	return m.Phases(prompt, decode), nil
+}
+
+// openDecode opens what tokens are to be written on, and prompts to be read where nothing
+// else is named.
+func (s *settings) openDecode(ctx context.Context, m *gpu.Machine, f appliance.Found) (*gpu.Opened, error) {
 	c := s.choice()
 	if (c.Backend != "auto" && c.Backend != "") || c.Device != "" {
 		return m.Open(ctx, c)
@@ -69,13 +96,11 @@ func (s *settings) openBackend(ctx context.Context, m *gpu.Machine, f appliance.
 	if err != nil || len(candidates) == 0 {
 		return processor, err
 	}
-	hash, err := s.modelHash(f)
+	key, err := s.rateKey(f, processor)
 	if err != nil {
 		return processor, nil // opening the model says what is wrong with it
 	}
-	key := probe.RateKey(hash, s.engine(processor).Numerics)
-	cpu := gpu.Processor(processor)
-	speed, err := s.rates(ctx, m, f, processor, cpu, key)
+	speed, err := s.rates(ctx, m, f, processor, gpu.Processor(processor), key)
 	if err != nil {
 		return processor, nil // so does loading it
 	}
@@ -89,10 +114,42 @@ func (s *settings) openBackend(ctx context.Context, m *gpu.Machine, f appliance.
 			s.e.note("%s through %s is not used: %v", d.Name, d.API, err)
 		}
 	}
-	if best := probe.Best(speed, speeds); best >= 0 {
-		return opened[best], nil
+	at := func(i int) *gpu.Opened {
+		if i < 0 {
+			return processor
+		}
+		return opened[i]
 	}
-	return processor, nil
+	best := probe.Choose(speed, speeds, func(probe.Places) bool { return s.allowsPhases(f) })
+	return m.Phases(at(best.Prompt), at(best.Decode)), nil
+}
+
+// allowsPhases tells whether the settings leave room for a device for each phase, and the
+// machine has the memory for a model twice.
+func (s *settings) allowsPhases(f appliance.Found) bool {
+	if s.PromptBackend != "auto" || s.PromptDevice != "" {
+		return false
+	}
+	file, err := s.openFile(f)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	p, o, err := engine.PlanOf(file, s.engine(nil))
+	if err != nil {
+		return false
+	}
+	free := engine.AvailableMemory()
+	return free == 0 || engine.NewForecast(p, o).Times(2).Total() <= free
+}
+
+// rateKey names a model in the mode of a backend.
+func (s *settings) rateKey(f appliance.Found, b ops.Backend) (string, error) {
+	file, err := s.openFile(f)
+	if err != nil {
+		return "", err
+	}
+	return probe.RateKey(file.Hash(), s.engine(b).Numerics), file.Close()
 }
 
 // rates are the speeds of a model on a device: those of an earlier start, or measured now.
@@ -115,18 +172,9 @@ func (s *settings) rates(ctx context.Context, m *gpu.Machine, f appliance.Found,
 	if err = errors.Join(err, e.Close()); err != nil {
 		return probe.Rates{}, err
 	}
-	r := probe.Rates{Prompt: speed.Prompt, Decode: speed.Decode}
+	r := probe.Rates{Prompt: speed.Prompt, Decode: speed.Decode, Carry: speed.Carry}
 	m.SetRates(d, key, r)
 	return r, nil
-}
-
-// modelHash tells model files apart.
-func (s *settings) modelHash(f appliance.Found) (string, error) {
-	file, err := s.openFile(f)
-	if err != nil {
-		return "", err
-	}
-	return file.Hash(), file.Close()
 }
 
 // deviceList is the devices of a report as the API shows them; inUse is the model's
@@ -181,8 +229,19 @@ func (s *settings) noteDivided(info engine.Info) {
 		return
 	}
 	for _, p := range info.Parts {
-		s.e.note("on %s (%s): %s, %s", p.Backend, p.Device, p.Holds, bytesText(p.Memory.Weights+p.Memory.KV+p.Memory.Scratch))
+		s.e.note("on %s (%s): %s%s, %s", p.Backend, p.Device, forPhase(p.Phase), p.Holds, bytesText(p.Memory.Weights+p.Memory.KV+p.Memory.Scratch))
 	}
+}
+
+// forPhase says what a part is for, where it is not for all.
+func forPhase(phase string) string {
+	switch phase {
+	case ops.PhasePrompt:
+		return "for prompts "
+	case ops.PhaseDecode:
+		return "for tokens "
+	}
+	return ""
 }
 
 // noteMoved says that a model does not run on what was chosen for it.

@@ -15,6 +15,7 @@ import (
 
 	"ganglion/gpu"
 	"ganglion/gpu/engine"
+	"ganglion/gpu/probe"
 	"ganglion/storage"
 )
 
@@ -107,7 +108,75 @@ func (s *settings) examineGPUs(ctx context.Context, retest bool) (out []finding)
 	if len(out) == 0 {
 		out = append(out, finding{"gpu", "note", "no driver has a device: Ganglion computes on the processor"})
 	}
-	return out
+	return append(out, s.examinePhases(ctx, m))
+}
+
+// examinePhases tells where prompts and tokens of the model run, as far as that is known
+// without loading it.
+func (s *settings) examinePhases(ctx context.Context, m *gpu.Machine) finding {
+	c, d := s.choice(), s.PromptBackend
+	switch p, named := s.promptChoice(); {
+	case named:
+		return finding{"phases", "ok", fmt.Sprintf("prompts on %s, tokens on %s, as the settings say", wordsOf(p), wordsOf(c))}
+	case d == "same" || (c.Backend != "auto" && c.Backend != "") || c.Device != "":
+		return finding{"phases", "ok", "prompts and tokens on one device, as the settings say"}
+	}
+	candidates := m.Candidates(ctx, c)
+	if len(candidates) == 0 {
+		return finding{"phases", "ok", "prompts and tokens on the processor: there is no GPU to choose"}
+	}
+	where, known := s.measured(ctx, m, candidates)
+	if !known {
+		return finding{"phases", "note", "which device is best for prompts and which for tokens is measured when a model is loaded"}
+	}
+	return finding{"phases", "ok", where}
+}
+
+// measured tells where the phases of the model run by the speeds that were kept; known is
+// false where some were not.
+func (s *settings) measured(ctx context.Context, m *gpu.Machine, candidates []probe.Device) (where string, known bool) {
+	f, ok := s.named(ctx)
+	if found := s.discover(ctx); !ok && len(found) > 0 {
+		f, ok = found[0], true
+	}
+	processor, err := m.Open(ctx, gpu.Choice{Backend: "cpu"})
+	if !ok || err != nil {
+		return "", false
+	}
+	key, err := s.rateKey(f, processor)
+	if err != nil {
+		return "", false
+	}
+	cpu, ok := m.Rates(gpu.Processor(processor), key)
+	speeds := make([]probe.Rates, len(candidates))
+	for i, d := range candidates {
+		r, there := m.Rates(d, key)
+		speeds[i], ok = r, ok && there
+	}
+	if !ok {
+		return "", false
+	}
+	at := func(i int) (string, probe.Rates) {
+		if i < 0 {
+			return "the processor", cpu
+		}
+		return candidates[i].Name + " through " + string(candidates[i].API), speeds[i]
+	}
+	best := probe.Choose(cpu, speeds, func(probe.Places) bool { return s.allowsPhases(f) })
+	prompt, read := at(best.Prompt)
+	decode, write := at(best.Decode)
+	return fmt.Sprintf("%s: prompts on %s (%.0f tokens/s), tokens on %s (%.1f tokens/s), as measured", f.Name, prompt, read.Prompt, decode, write.Decode), true
+}
+
+// wordsOf is a choice as somebody wrote it.
+func wordsOf(c gpu.Choice) string {
+	switch {
+	case c.Device == "":
+		return c.Backend
+	case c.Backend == "auto" || c.Backend == "":
+		return c.Device
+	}
+	return c.Backend + " (" + c.Device + ")"
 }
 
 // examineAddress tells whether the address can be listened on now.

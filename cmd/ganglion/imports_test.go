@@ -39,7 +39,7 @@ gpu/kvcache: gpu/ops
 gpu/model: gpu/ops gpu/gguf gpu/tensor
 gpu/engine/enginetest: gpu/engine gpu/ops
 gpu/engine: gpu/model gpu/kvcache gpu/tokenizer gpu/ops gpu/gguf
-gpu: gpu/ops gpu/ops/ref gpu/cpu gpu/compute gpu/device gpu/gl gpu/kernels gpu/probe gpu/split gpu/vulkan
+gpu: gpu/ops gpu/ops/ref gpu/cpu gpu/compute gpu/device gpu/gl gpu/kernels gpu/phase gpu/probe gpu/split gpu/vulkan
 plugins/abi:
 plugins/host: plugins/abi plugins/meter plugins/sampling plugins/wasm
 plugins/meter: plugins/wasm

@@ -14,7 +14,7 @@ import (
 )
 
 func newInspect(e *env) *cobra.Command {
-	var asJSON, tensors bool
+	var asJSON, tensors, phases bool
 	var memory string
 	var context int
 	c := &cobra.Command{
@@ -32,7 +32,7 @@ func newInspect(e *env) *cobra.Command {
 				return modelError(err)
 			}
 			defer f.Close()
-			division, err := divide(f, memory, context)
+			division, err := divide(f, memory, context, phases)
 			if err != nil {
 				return err
 			}
@@ -45,7 +45,8 @@ func newInspect(e *env) *cobra.Command {
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&tensors, "tensors", true, "list the tensors")
 	c.Flags().StringVar(&memory, "device-memory", "", "tell what would lie on a GPU that has `SIZE` of memory for the model, such as 6GiB, and what on the processor")
-	c.Flags().IntVar(&context, "context", 0, "with --device-memory: tokens of prompt and completion together; 0: as trained, at most 4096")
+	c.Flags().BoolVar(&phases, "phases", false, "tell what prompts on a GPU and tokens on the processor would take, each with the whole model")
+	c.Flags().IntVar(&context, "context", 0, "with --device-memory or --phases: tokens of prompt and completion together; 0: as trained, at most 4096")
 	return c
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"text/tabwriter"
 
@@ -10,6 +11,7 @@ import (
 	"ganglion/gpu/compute"
 	"ganglion/gpu/engine"
 	"ganglion/gpu/gguf"
+	"ganglion/gpu/ops"
 	"ganglion/gpu/split"
 )
 
@@ -93,15 +95,24 @@ type share struct {
 	Scratch int64  `json:"scratch_bytes"`
 }
 
+func (s share) total() int64 { return s.Weights + s.KV + s.Scratch }
+
 // divide tells how a model would be divided between the processor and a GPU with so much
-// memory, the beginning first; nil where no size is given.
-func divide(f *gguf.File, memory string, context int) ([]share, error) {
-	if memory == "" {
+// memory, the beginning first, with phases for a GPU that reads prompts beside a processor
+// that writes tokens; nil where nothing is asked.
+func divide(f *gguf.File, memory string, context int, phases bool) ([]share, error) {
+	if memory == "" && !phases {
 		return nil, nil
 	}
-	budget, err := appliance.ParseBytes(memory)
-	if err != nil || budget < 0 || context < 0 {
-		return nil, fail(exitUsage, "", "--device-memory %q, --context %d: want a size such as 6GiB and no negative number", memory, context)
+	budget := int64(math.MaxInt64)
+	if memory != "" {
+		var err error
+		if budget, err = appliance.ParseBytes(memory); err != nil || budget < 0 {
+			return nil, fail(exitUsage, "", "--device-memory %q: want a size such as 6GiB", memory)
+		}
+	}
+	if context < 0 {
+		return nil, fail(exitUsage, "", "--context %d is negative", context)
 	}
 	p, o, err := engine.PlanOf(f, engine.Config{Context: context})
 	if err != nil {
@@ -111,7 +122,14 @@ func divide(f *gguf.File, memory string, context int) ([]share, error) {
 	for _, part := range split.Forecast(p, o, budget) {
 		out = append(out, share{part.Backend, part.Holds, part.Memory.Weights, part.Memory.KV, part.Memory.Scratch})
 	}
-	return out, nil
+	if !phases {
+		return out, nil
+	}
+	for i := range out {
+		out[i].Holds = forPhase(ops.PhasePrompt) + out[i].Holds
+	}
+	need := engine.NewForecast(p, o)
+	return append(out, share{"processor", forPhase(ops.PhaseDecode) + "everything", need.Weights, need.KV, need.Scratch}), nil
 }
 
 func printDivision(w io.Writer, list []share) error {
@@ -120,8 +138,13 @@ func printDivision(w io.Writer, list []share) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\nON THE\tWEIGHTS\tKV CACHE\tSCRATCH\tALL\t")
+	var all share
 	for _, s := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", s.On, bytesText(s.Weights), bytesText(s.KV), bytesText(s.Scratch), bytesText(s.Weights+s.KV+s.Scratch), s.Holds)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", s.On, bytesText(s.Weights), bytesText(s.KV), bytesText(s.Scratch), bytesText(s.total()), s.Holds)
+		all.Weights, all.KV, all.Scratch = all.Weights+s.Weights, all.KV+s.KV, all.Scratch+s.Scratch
+	}
+	if len(list) > 1 {
+		fmt.Fprintf(t, "all\t%s\t%s\t%s\t%s\t\n", bytesText(all.Weights), bytesText(all.KV), bytesText(all.Scratch), bytesText(all.total()))
 	}
 	return t.Flush()
 }

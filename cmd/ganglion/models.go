@@ -106,7 +106,7 @@ func (s *settings) engine(b ops.Backend) engine.Config {
 		c.KV = kv
 	}
 	if o, ok := b.(*gpu.Opened); ok {
-		c.Recover = o.Recover
+		c.Recover = o.Recovery()
 	}
 	return c
 }

@@ -7,11 +7,14 @@ import (
 	"ganglion/gpu/ops"
 )
 
-// Speed is what Measure measures, in tokens per second.
-type Speed struct{ Prompt, Decode float64 }
+// Speed is what Measure measures, in tokens per second: of a prompt, of decoding, and of
+// what a sequence has in KV caches and states that leaves the device and comes back; Carry
+// is 0 where that is not possible.
+type Speed struct{ Prompt, Decode, Carry float64 }
 
-// Measure runs a short prompt and decodes a few tokens, twice each, for the first round
-// compiles; it tells the second round's speed. A slot must be free.
+// Measure runs a short prompt, decodes a few tokens and carries the prompt's first page,
+// twice each, for the first round compiles; it tells the second round's speed. A slot must
+// be free.
 func (e *Engine) Measure(prompt, decode int) (s Speed, err error) {
 	prompt = max(min(prompt, e.opts.Context-decode-1, e.opts.MaxRows), 1)
 	for round := range 2 {
@@ -50,5 +53,45 @@ func (e *Engine) measure(slot int, round int32, prompt, decode int) (s Speed, er
 		}
 	}
 	s.Decode = float64(decode) / time.Since(from).Seconds()
-	return s, nil
+	s.Carry, err = e.measureCarry(slot, prompt)
+	return s, err
+}
+
+// measureCarry reads a page of each group and the slot's state, and writes them again.
+func (e *Engine) measureCarry(slot, prompt int) (speed float64, err error) {
+	c, ok := e.seat.runtime.(ops.Carrier)
+	if !ok {
+		return 0, nil
+	}
+	paging := ops.NewPaging(e.plan, e.opts)
+	from := time.Now()
+	for g := range paging.Groups {
+		page := int(paging.Table(e.cache.Tables(), g, slot)[prompt/ops.PageSize])
+		if page < 0 {
+			continue
+		}
+		data, err := c.ReadPage(g, page, nil)
+		if errors.Is(err, ops.ErrUnsupported) {
+			return 0, nil
+		}
+		if err == nil {
+			err = c.WritePage(g, page, data)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	took := time.Since(from).Seconds()
+	from = time.Now()
+	if len(e.plan.States) > 0 { // once for a whole prompt
+		state, err := e.seat.runtime.SaveState(slot, nil)
+		if err == nil {
+			err = e.seat.runtime.LoadState(slot, state)
+		}
+		if err != nil {
+			return 0, err
+		}
+		took += time.Since(from).Seconds() * ops.PageSize / float64(max(prompt, ops.PageSize))
+	}
+	return ops.PageSize / max(took, 1e-9), nil
 }

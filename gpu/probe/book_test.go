@@ -272,3 +272,32 @@ func TestBestDevice(t *testing.T) {
 		}
 	}
 }
+
+// Each phase gets a device of its own only where that covers carrying and the memory.
+func TestChooseByPhase(t *testing.T) {
+	cpu := Rates{Prompt: 100, Decode: 20, Carry: 1e5}
+	reads := Rates{Prompt: 1000, Decode: 5, Carry: 1e5} // prompts alone
+	all := Rates{Prompt: 1000, Decode: 100, Carry: 1e5}
+	slow, none := reads, reads
+	slow.Carry, none.Carry = 100, 0
+	for _, tt := range []struct {
+		name    string
+		devices []Rates
+		allowed bool
+		want    Places
+	}{
+		{"none", nil, true, Places{-1, -1}},
+		{"prompts there, tokens here", []Rates{reads}, true, Places{0, -1}},
+		{"too little memory for two", []Rates{reads}, false, Places{-1, -1}},
+		{"carrying takes as long", []Rates{slow}, true, Places{-1, -1}},
+		{"nothing can be carried", []Rates{none}, true, Places{-1, -1}},
+		{"one does both well", []Rates{reads, all}, true, Places{1, 1}},
+		{"two devices", []Rates{{Prompt: 5000, Decode: 5, Carry: 1e5}, {Prompt: 200, Decode: 100, Carry: 1e5}}, true, Places{0, 1}},
+		{"a little faster is not worth it", []Rates{{Prompt: 120, Decode: 5, Carry: 1e5}}, true, Places{-1, -1}},
+		{"not measured", []Rates{{}}, true, Places{-1, -1}},
+	} {
+		if got := Choose(cpu, tt.devices, func(Places) bool { return tt.allowed }); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}

@@ -60,6 +60,7 @@ func (d *Device) Exact() bool { return d.Inexact == "" }
 type Rates struct {
 	Prompt float64 `json:"prompt"`
 	Decode float64 `json:"decode"`
+	Carry  float64 `json:"carry"` // positions of KV caches that leave the device and come back; 0: none can
 }
 
 // RateKey names a model in a mode.
@@ -94,6 +95,39 @@ func Best(cpu Rates, devices []Rates) int {
 		}
 	}
 	return best
+}
+
+// Places is where prompts and tokens go: places in a list of devices, -1 for the processor.
+type Places struct{ Prompt, Decode int }
+
+// Choose is Best, or two devices, one for each phase, where that is faster by the margin
+// again, for it takes twice the memory. allowed tells whether two may be used.
+func Choose(cpu Rates, devices []Rates, allowed func(Places) bool) Places {
+	one := Best(cpu, devices)
+	rates := func(i int) Rates {
+		if i < 0 {
+			return cpu
+		}
+		return devices[i]
+	}
+	best, seconds := Places{one, one}, rates(one).Seconds()/margin
+	for p := -1; p < len(devices); p++ {
+		for d := -1; d < len(devices); d++ {
+			if s := apart(rates(p), rates(d)); p != d && s < seconds && allowed(Places{p, d}) {
+				best, seconds = Places{p, d}, s
+			}
+		}
+	}
+	return best
+}
+
+// apart is how long a typical request takes with a device for each phase; its prompt is
+// carried from one to the other.
+func apart(prompt, decode Rates) float64 {
+	if prompt.Prompt <= 0 || decode.Decode <= 0 || prompt.Carry <= 0 || decode.Carry <= 0 {
+		return 1e9
+	}
+	return typicalPrompt/prompt.Prompt + typicalPrompt/prompt.Carry + typicalPrompt/decode.Carry + typicalText/decode.Decode
 }
 
 // Report is what is known of all devices.

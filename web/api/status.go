@@ -105,6 +105,7 @@ type ModelInfo struct {
 type Part struct {
 	Backend      string `json:"backend"`
 	Device       string `json:"device"`
+	Phase        string `json:"phase"` // "prompt" or "decode" where it serves that phase alone, else empty
 	Holds        string `json:"holds"`
 	WeightBytes  int64  `json:"weight_bytes"`
 	KVBytes      int64  `json:"kv_bytes"`

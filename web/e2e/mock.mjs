@@ -15,7 +15,9 @@ const words = [' cat', 'cat', ' Cat', 'Cat', ' cats', ' concatenate', ' Paris', 
 const model = {
   name: 'gemma-3-270m', path: '/home/ada/.lmstudio/models/a/b/gemma-3-270m-Q4_K_M.gguf', architecture: 'gemma3', quantization: 'Q4_K', parameters: 268098176,
   hash: 'sha256:5f1c', file_bytes: 253115424, vocab: 262144, context: 2048, train_context: 32768, slots: 4, max_rows: 512, backend: 'cpu', device: '2 threads, AVX2',
-  numerics: 'exact', kv: 'f16', kernels: '1', threads: 2, weight_bytes: 249561088, kv_bytes: 37748736, scratch_bytes: 9437184, sampling: { temperature: 1, top_p: 0.95, top_k: 64 },
+  numerics: 'exact', kv: 'f16', kernels: '1', threads: 2, weight_bytes: 249561088, kv_bytes: 37748736, scratch_bytes: 9437184,
+  parts: [{ backend: 'cpu', device: '2 threads, AVX2', phase: '', holds: 'everything', weight_bytes: 249561088, kv_bytes: 37748736, scratch_bytes: 9437184 }],
+  sampling: { temperature: 1, top_p: 0.95, top_k: 64 },
 }
 const foundModels = () => [
   { id: 'm1', name: 'gemma-3-270m-Q4_K_M', path: model.path, source: 'LM Studio', bytes: 253115424, available: true },
@@ -23,7 +25,7 @@ const foundModels = () => [
   { id: 'm3', name: '<img src=x onerror=window.P=1>', path: '/media/usb/x.gguf', source: 'Ollama', bytes: 0, available: false },
 ]
 
-const fresh = () => ({ model: 'ready', loading: null, error: '', queueFull: false, key: '', hold: 0, breakAfter: 0, records: [], files: [], found: foundModels(), notes: ['no GPU library found: running on the CPU'], log: { state: 'ok', dropped: 0, path: '/home/ada/.local/share/ganglion/requests.db' }, ids: 0, held: [] })
+const fresh = () => ({ model: 'ready', loading: null, error: '', parts: model.parts, queueFull: false, key: '', hold: 0, breakAfter: 0, records: [], files: [], found: foundModels(), notes: ['no GPU library found: running on the CPU'], log: { state: 'ok', dropped: 0, path: '/home/ada/.local/share/ganglion/requests.db' }, ids: 0, held: [] })
 
 /** Numbers from a seed: mulberry32. */
 function random(seed) {
@@ -123,7 +125,7 @@ export async function startMock(port = 0) {
   }
 
   function status() {
-    return { state: state.loading ? 'loading' : state.model === 'ready' ? 'ready' : 'no_model', version: 'v0.1.0', model: state.model === 'ready' ? model : null, loading: state.loading, error: state.error,
+    return { state: state.loading ? 'loading' : state.model === 'ready' ? 'ready' : 'no_model', version: 'v0.1.0', model: state.model === 'ready' ? { ...model, parts: state.parts } : null, loading: state.loading, error: state.error,
       running: state.held.length, queued: 0, queue_max: 64, devices: [{ name: 'Intel Core i7, 2 threads', backend: 'cpu', state: 'in use', note: '' }], log: state.log, notes: state.notes }
   }
 

@@ -265,3 +265,27 @@ test('states/F76 hostile names and answers are text, live and in the history', a
     assert.equal(await p.locator('img').count(), 0)
   })
 })
+
+test('states/where the parts of a model lie is drawn', async () => {
+  const part = (backend, device, phase, holds, mb) => ({ backend, device, phase, holds, weight_bytes: mb * 1e6, kv_bytes: 1e6, scratch_bytes: 0 })
+  const items = (p) => p.getByRole('list', { name: 'Parts of the model' }).getByRole('listitem')
+  const width = (p, i) => items(p).nth(i).locator('svg').evaluate((svg) => [...svg.querySelectorAll('rect')].reduce((sum, r) => sum + r.width.baseVal.value, 0))
+  await page({ hash: '#/models' }, async (p) => {
+    await p.getByRole('heading', { name: 'Memory' }).waitFor()
+    assert.equal(await items(p).count(), 0) // all of it lies on one device
+  })
+  await mock.tell({ parts: [part('cpu', 'Ryzen', '', 'the embedding, layers 0 to 11', 99), part('vulkan', 'Card <b>', '', 'layers 12 to 17, the head', 199)] })
+  await page({ hash: '#/models' }, async (p) => {
+    await items(p).nth(1).waitFor()
+    assert.match(await items(p).nth(0).innerText(), /Ryzen through cpu\s+the embedding, layers 0 to 11, 100 MB/)
+    assert.match(await items(p).nth(1).innerText(), /Card <b> through vulkan\s+layers 12 to 17, the head, 200 MB/)
+    assert.equal(Math.round(await width(p, 0)), 50)
+    assert.equal(Math.round(await width(p, 1)), 100)
+  })
+  await mock.tell({ parts: [part('vulkan', 'Card', 'prompt', 'everything', 199), part('cpu', 'Ryzen', 'decode', 'everything', 199)] })
+  await page({ hash: '#/models' }, async (p) => {
+    await items(p).nth(1).waitFor()
+    assert.match(await items(p).nth(0).innerText(), /prompts\s+everything/i)
+    assert.match(await items(p).nth(1).innerText(), /tokens\s+everything/i)
+  })
+})

@@ -12,7 +12,7 @@ export function ModelCard({ data, found }) {
         ${data.loading && !m && html`<span class="badge">Loading</span>`}
       </header>
       ${data.loading && html`<${Loading} loading=${data.loading} beside=${m} />`}
-      ${m && html`<${Facts} m=${m} data=${data} found=${found} /><${Memory} m=${m} />`}
+      ${m && html`<${Facts} m=${m} data=${data} found=${found} /><${Memory} m=${m} />${m.parts?.length > 1 && html`<${Parts} parts=${m.parts} />`}`}
     </section>`
 }
 
@@ -61,4 +61,32 @@ function Memory({ m }) {
       </svg>
       <dl class="memory-parts">${parts.map(([k, n], i) => html`<div key=${k}><dt><i class=${`swatch part-${i}`}></i>${k}</dt><dd>${bytes(n)}</dd></div>`)}</dl>
     </div>`
+}
+
+const phases = { prompt: 'prompts', decode: 'tokens' }
+const size = (p) => p.weight_bytes + p.kv_bytes + p.scratch_bytes
+
+/** Which device has which part of a model that does not lie on one, as bars of one scale. */
+export function Parts({ parts }) {
+  const most = Math.max(...parts.map(size), 1)
+  return html`
+    <div class="parts">
+      <h3>Where it lies</h3>
+      <ul class="part-list" aria-label="Parts of the model">${parts.map((p, i) => html`
+        <li key=${i}>
+          <p class="wrap"><strong>${p.device}</strong> <span class="muted">through ${p.backend}</span></p>
+          <p class="wrap small-text">${p.phase && html`<span class="badge">${phases[p.phase] ?? p.phase}</span> `}${p.holds}, ${bytes(size(p))}</p>
+          <svg class="memory-bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">${bars(p, most)}</svg>
+        </li>`)}</ul>
+    </div>`
+}
+
+/** Weights, caches and scratch of a part, beside one another. */
+function bars(p, most) {
+  let x = 0
+  return [p.weight_bytes, p.kv_bytes, p.scratch_bytes].map((n, i) => {
+    const w = (n / most) * 100
+    x += w
+    return html`<rect key=${i} class=${`part-${i}`} x=${x - w} width=${w} height="4" />`
+  })
 }
