@@ -68,9 +68,9 @@ func (w *writer) charge(to []byte, p point, left, length uint64) []byte {
 		to = append(to, byte(wasm.OpI64ExtendU))
 		switch p.bulk {
 		case wasm.OpMemoryGrow:
-			to = append(to, byte(wasm.OpI64Const), 12, byte(wasm.OpI64Shl))
+			to = append(to, byte(wasm.OpI64Const), pageShift, byte(wasm.OpI64Shl))
 		case wasm.OpMemoryInit, wasm.OpMemoryCopy, wasm.OpMemoryFill:
-			to = append(to, byte(wasm.OpI64Const), 4, byte(wasm.OpI64ShrU))
+			to = append(to, byte(wasm.OpI64Const), bytesShift, byte(wasm.OpI64ShrU))
 		}
 	} else {
 		to = append(to, byte(wasm.OpI64Const))

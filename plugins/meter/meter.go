@@ -48,6 +48,7 @@ type policy struct {
 	freeCalls  bool // no charge at the entry of a function
 	freeBulk   bool // no charge of bulk instructions
 	freePieces bool // no charge of pieces behind the first of a region
+	separate   bool // each piece is charged where it stands
 }
 
 func rewrite(module []byte, p policy) ([]byte, Info, error) {

@@ -2,14 +2,6 @@ package meter
 
 import "ganglion/plugins/wasm"
 
-// Prices beyond the 1 of every instruction.
-const (
-	callPrice = 64 // of entering a function
-	// absorbed is how much of later pieces a charge takes on: enough for the small
-	// branches of a hot loop, little beside what a charge itself costs to run.
-	absorbed = 64
-)
-
 // A point is a place where code may be put in: before the byte at offset at.
 type point struct {
 	at     int
@@ -54,7 +46,7 @@ func (p *plan) open(at, under int, free bool) {
 // close ends the open piece and settles which point charges for it.
 func (p *plan) close() {
 	by := p.own
-	if p.under >= 0 {
+	if p.under >= 0 && !p.policy.separate {
 		if up := &p.points[p.under]; p.cost <= up.room {
 			up.room -= p.cost
 			up.amount += p.cost
@@ -96,7 +88,7 @@ func (p *plan) function(i int) error {
 		if p.dead > 0 && p.skip(&in) {
 			continue
 		}
-		p.cost++
+		p.cost += price(in.Op)
 		p.step(&in)
 	}
 	return w.Err()
@@ -127,6 +119,7 @@ func (p *plan) step(in *wasm.Instr) {
 		p.enter(in)
 		p.close()
 		p.open(in.End, -1, p.policy.freeLoops)
+		p.cost = headPrice
 	case wasm.OpIf:
 		p.enter(in)
 		p.next(in.End)

@@ -365,3 +365,22 @@ var vecOps = []row{
 	{240, 247, immNone, 0, 0, "vv", "v"},
 	{248, 255, immNone, 0, 0, "v", "v"},
 }
+
+// Signature returns what an instruction takes, leaves and carries; ok is false for
+// instructions whose types depend on more than the opcode, and for opcodes that do not
+// exist. It is for tests that make up modules.
+func (op Op) Signature() (s Signature, ok bool) {
+	info := op.info()
+	if info.pop == nil && info.push == nil {
+		return s, false
+	}
+	return Signature{info.pop, info.push, info.imm == immMemArg || info.imm == immMemLane, int(info.align), int(info.lanes)}, true
+}
+
+// Signature is what a fixed instruction takes and leaves.
+type Signature struct {
+	Pop, Push []ValType
+	Memory    bool // an alignment of at most 2^Align and an offset follow
+	Align     int
+	Lanes     int // a lane below this number follows, if it is not 0
+}
