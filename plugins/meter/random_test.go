@@ -85,7 +85,7 @@ func (e *engine) run(module []byte, seed uint64, limit int) ([]visit, error) {
 	var visits []visit
 	for i := 0; len(visits) < limit; i++ {
 		f := m.ExportedFunction(fmt.Sprint("f", i%6))
-		if i == 12 {
+		if i == 8 {
 			break
 		}
 		if f == nil {
@@ -213,7 +213,7 @@ func (b *bench) compare(module []byte, seed uint64) error {
 // TestRandomModules runs random modules metered and as delivered, compiled and
 // interpreted. A run of 1,000,000 modules is
 //
-//	GOGC=400 nice go test ./plugins/meter -v -run TestRandomModules -random.modules 1000000 -random.every 4 -timeout 0
+//	GOGC=400 nice go test ./plugins/meter -v -run TestRandomModules -random.modules 1000000 -random.every 16 -timeout 0
 func TestRandomModules(t *testing.T) {
 	b := newBench(t)
 	var failed, calls, empty, traps int

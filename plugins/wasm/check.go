@@ -24,12 +24,14 @@ type Limits struct {
 	TableEntries int // of all tables
 	MemoryPages  int // initial
 	Segments     int // elements and data
+	Elements     int // entries of all element segments
 	Locals       int // of a function, without its parameters
 	LocalsSum    int // of all functions
 	FuncBytes    int // code of a function
-	// ControlOps bounds the blocks and branches of a function, a label of br_table
-	// counting like a branch; ControlSquares bounds the sum of their squares over all
-	// functions. A compiler's time grows with that sum: about 13 ns for each unit.
+	// ControlOps bounds the blocks and branches of a function; ControlSquares bounds the
+	// sum of their squares over all functions. A compiler's time grows with that sum:
+	// about 13 ns for each unit. A loop counts four times, for the rewriter puts a block
+	// into each; four labels of br_table count once.
 	ControlOps     int
 	ControlSquares int64
 }
@@ -53,7 +55,8 @@ func PluginLimits() Limits {
 		Tables:         4,
 		TableEntries:   16384,
 		MemoryPages:    256,
-		Segments:       16384,
+		Segments:       65536,
+		Elements:       65536,
 		Locals:         4096,
 		LocalsSum:      1 << 20,
 		FuncBytes:      256 << 10,
@@ -72,6 +75,10 @@ type FuncFacts struct {
 // may not have. It reads every instruction for its opcode, not for its types: a module
 // that passes may still be invalid.
 func Check(m *Module, l Limits) error {
+	elements := 0
+	for i := range m.Elements {
+		elements += m.Elements[i].Count
+	}
 	for _, c := range []struct {
 		what   string
 		n, max int
@@ -84,6 +91,7 @@ func Check(m *Module, l Limits) error {
 		{"globals", len(m.Globals), l.Globals},
 		{"tables", len(m.tableSpace), l.Tables},
 		{"segments", len(m.Elements) + len(m.Datas), l.Segments},
+		{"elements", elements, l.Elements},
 	} {
 		if c.n > c.max {
 			return fault(ErrLimit, "module", "%d %s, at most %d", c.n, c.what, c.max)
@@ -233,12 +241,14 @@ func (m *Module) Facts() ([]FuncFacts, error) {
 func (m *Module) controlOps(b *Body, plugin bool) (int, error) {
 	w, n := m.Walk(b.Code), 0
 	var in Instr
-	for w.Next(&in) {
+	for w.skipPlain(); w.Next(&in); w.skipPlain() {
 		switch in.Op {
-		case OpBlock, OpLoop, OpIf, OpElse, OpBr, OpBrIf:
+		case OpBlock, OpIf, OpElse, OpBr, OpBrIf:
 			n++
+		case OpLoop:
+			n += 4
 		case OpBrTable:
-			n += 1 + len(in.Labels)
+			n += 1 + len(in.Labels)/4
 		case OpTableSet, OpTableGrow, OpTableFill, OpTableCopy, OpTableInit:
 			if plugin {
 				return 0, fault(ErrLimit, place(in.Start), "%s: a plugin may not change tables", tableOps[in.Op])

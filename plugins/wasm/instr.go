@@ -65,6 +65,56 @@ func (w *Instrs) Next(in *Instr) bool {
 	return r.err == nil
 }
 
+// skipPlain moves past instructions that neither branch nor carry more than short
+// numbers: nearly all of any code, and nearly all of the time that reading it takes.
+func (w *Instrs) skipPlain() {
+	rest := w.r.b[w.r.pos:w.r.end]
+	n := 0
+scan:
+	for n < len(rest) {
+		switch form := forms[rest[n]]; {
+		case form == formBare:
+			n++
+		case form == formNumber && n+1 < len(rest) && rest[n+1] < 0x80:
+			n += 2
+		case form >= formMemory && n+2 < len(rest) && rest[n+1] <= form-formMemory && rest[n+2] < 0x80:
+			n += 3
+		case form == formVector && n+1 < len(rest) && rest[n+1] < 0x80 && ops[opsVec+int(rest[n+1])].imm == immNone:
+			n += 2
+		default:
+			break scan
+		}
+	}
+	w.r.pos += n
+}
+
+// How skipPlain takes an instruction. With formMemory + n, an alignment of at most n and
+// an offset follow.
+const (
+	formOther = iota
+	formBare
+	formNumber
+	formVector
+	formMemory
+)
+
+var forms = func() (t [256]byte) {
+	for i := range t {
+		switch op := Op(i); ops[i].imm {
+		case immNone:
+			if op > OpSelect || op == OpDrop || op == OpNop {
+				t[i] = formBare
+			}
+		case immLocal, immGlobal, immFunc, immI32, immI64:
+			t[i] = formNumber
+		case immMemArg:
+			t[i] = formMemory + ops[i].align
+		}
+	}
+	t[0xfd] = formVector
+	return t
+}()
+
 // prefixed reads the number behind 0xFC or 0xFD. It must stand in its shortest form: the
 // specification would allow padding, no tool writes it, and readers elsewhere disagree
 // on it, which is how an instruction could be seen by one reader and not by the next.

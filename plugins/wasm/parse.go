@@ -14,8 +14,8 @@ const (
 	maxGlobals  = 100_000
 	maxExports  = 100_000
 	maxSegments = 100_000
-	maxEntries  = 1 << 24
-	maxLocals   = 50_000 // of one function
+	maxEntries  = 1 << 17 // of all element segments
+	maxLocals   = 50_000  // of one function
 	maxRuns     = 50_000
 	maxTypeSum  = 1 << 20 // parameters and results of all types
 )

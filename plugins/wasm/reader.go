@@ -74,6 +74,18 @@ func (r *reader) u32() uint32 {
 	return v // not reached: the fifth byte ends or fails
 }
 
+// short moves past at most n numbers of one byte and returns how many there were.
+func (r *reader) short(n int) int {
+	rest := r.b[r.pos:r.end]
+	n = min(n, len(rest))
+	i := 0
+	for i < n && rest[i] < 0x80 {
+		i++
+	}
+	r.pos += i
+	return i
+}
+
 // signed reads a signed LEB128 number of the given width (32, 33 or 64 bits): at most
 // ⌈bits/7⌉ bytes, and the unused bits of the last one repeat the sign.
 func (r *reader) signed(bits int) int64 {

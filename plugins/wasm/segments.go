@@ -5,6 +5,7 @@ package wasm
 func (m *Module) readElements(r *reader) {
 	n := r.count("element segments", 3, maxSegments)
 	m.Elements = make([]Element, 0, n)
+	left := maxEntries
 	for range n {
 		flags := r.u32()
 		if r.err == nil && flags > 7 {
@@ -32,7 +33,8 @@ func (m *Module) readElements(r *reader) {
 				r.fail("malformed element kind %d", kind)
 			}
 		}
-		m.readEntries(r, &e)
+		r.entries(&e, left)
+		left -= e.Count
 		if r.err != nil {
 			return
 		}
@@ -40,18 +42,21 @@ func (m *Module) readElements(r *reader) {
 	}
 }
 
-func (m *Module) readEntries(r *reader, e *Element) {
+func (r *reader) entries(e *Element, limit int) {
 	size := 1
 	if e.Exprs {
 		size = 2
 	}
-	e.Count = r.count("elements", size, maxEntries)
+	e.Count = r.count("elements", size, limit)
 	e.Entries.Start = r.pos
-	for range e.Count {
+	for n := 0; n < e.Count; n++ {
 		if e.Exprs {
 			r.constExpr()
 		} else {
-			r.u32()
+			n += r.short(e.Count - n)
+			if n < e.Count {
+				r.u32()
+			}
 		}
 		if r.err != nil {
 			return
