@@ -16,6 +16,7 @@ import (
 	"ganglion/gpu/engine"
 	"ganglion/gpu/ops"
 	"ganglion/gpu/probe"
+	"ganglion/plugins/host"
 	"ganglion/web/api"
 )
 
@@ -48,7 +49,10 @@ func newInternal(e *env) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error { return gpu.Probe(e.stdout, cache, args) },
 	}
 	c.Flags().StringVar(&cache, "cache", "", "")
-	internal.AddCommand(c)
+	internal.AddCommand(c, &cobra.Command{
+		Use: "plugin-compile", Hidden: true, Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error { return host.Child(args) },
+	})
 	return internal
 }
 

@@ -43,12 +43,12 @@ gpu: gpu/ops gpu/ops/ref gpu/cpu gpu/compute gpu/device gpu/gl gpu/kernels gpu/p
 plugins/abi:
 plugins/host: plugins/abi plugins/meter plugins/sampling plugins/wasm
 plugins/meter: plugins/wasm
+plugins/registry: plugins/abi plugins/host plugins/sign
 plugins/sampling:
 plugins/sign: plugins/abi plugins/wasm
 plugins/wasm:
 plugins/wasm/wasmtest: plugins/wasm
 plugins/builtin:
-plugins/sampling:
 plugins/sdk:
 appliance: appliance/draft gpu/engine gpu/ops gpu/tokenizer plugins/sampling
 appliance/draft: gpu/engine gpu/ops plugins/sampling
@@ -60,7 +60,7 @@ web: appliance appliance/media gpu/engine gpu/tokenizer web/api
 web/api: appliance appliance/jsontext appliance/media
 web/ui:
 cmd/kernelgen: gpu/device gpu/kernels/include
-cmd/ganglion: appliance gpu gpu/compute gpu/device gpu/engine gpu/gguf gpu/gguf/synthetic gpu/kernels gpu/ops gpu/probe gpu/split gpu/tensor gpu/tokenizer storage web web/api web/ui
+cmd/ganglion: appliance gpu gpu/compute gpu/device gpu/engine gpu/gguf gpu/gguf/synthetic gpu/kernels gpu/ops gpu/probe gpu/split gpu/tensor gpu/tokenizer plugins/host storage web web/api web/ui
 `
 
 // below says what the tests of each part of the house may import beside their own

@@ -14,6 +14,12 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
+// What a child may take of a processor and of memory.
+const (
+	childSeconds = 10
+	childBytes   = 1 << 30
+)
+
 // moduleFile is what the child reads, in the folder that it is told.
 const moduleFile = "module.wasm"
 
@@ -120,7 +126,7 @@ func Child(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("host: child: %d arguments", len(args))
 	}
-	if err := limitChild(); err != nil {
+	if err := limitChild(childSeconds, childBytes); err != nil {
 		return fmt.Errorf("host: child: %w", err)
 	}
 	module, err := readBounded(filepath.Join(args[0], moduleFile), 4*MaxFileBytes)

@@ -242,7 +242,12 @@ func (i *Instance) textTail(n, out, capacity uint32) int32 {
 func (i *Instance) random() uint32 {
 	n := i.draw
 	i.draw++
-	return sampling.Random(i.key, [4]uint32{i.sequence, i.step, uint32(i.hook), 2 + n/4})[n%4]
+	return i.words(i.step, i.hook, 2+n/4)[n%4]
+}
+
+// words are the four random words of a draw.
+func (i *Instance) words(step uint32, h abi.Hook, draw uint32) [4]uint32 {
+	return sampling.Random(i.key, [4]uint32{i.sequence, step, uint32(h), draw})
 }
 
 // can tells whether the plugin may use a capability.

@@ -32,11 +32,28 @@ func TestMain(m *testing.M) {
 		goleak.VerifyTestMain(m)
 	case "hang":
 		time.Sleep(time.Hour)
+	case "memory":
+		hog(func() { hoard = append(hoard, bytes.Repeat([]byte{1}, 16<<20)) })
+	case "time":
+		hog(func() {})
 	default:
 		if err := Child(os.Args[len(os.Args)-1:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+	}
+}
+
+var hoard [][]byte
+
+// hog takes more than a child may.
+func hog(more func()) {
+	if err := limitChild(1, 256<<20); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	for began := time.Now(); time.Since(began) < 20*time.Second; {
+		more()
 	}
 }
 

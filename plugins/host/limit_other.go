@@ -6,7 +6,7 @@ import "runtime/debug"
 
 // limitChild asks Go's heap to stay small. The parent's clock and the limits on a
 // module's structure bound the rest.
-func limitChild() error {
-	debug.SetMemoryLimit(768 << 20)
+func limitChild(_, bytes uint64) error {
+	debug.SetMemoryLimit(int64(bytes) / 4 * 3)
 	return nil
 }

@@ -9,23 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits of a child.
-const (
-	childCPU    = 10      // seconds of a processor
-	childMemory = 1 << 30 // bytes
-)
-
 // limitChild bounds what compiling can take. On Linux the memory is what the process
 // writes to (RLIMIT_DATA counts private writable mappings): Go reserves more address
 // space than 1 GiB before main begins, and RLIMIT_AS counts that.
-func limitChild() error {
-	debug.SetMemoryLimit(childMemory * 3 / 4)
+func limitChild(seconds, bytes uint64) error {
+	debug.SetMemoryLimit(int64(bytes) / 4 * 3)
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
-	if err := unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: childCPU, Max: childCPU}); err != nil {
+	if err := unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: seconds, Max: seconds}); err != nil {
 		return err
 	}
 	if runtime.GOOS != "linux" {
 		return nil
 	}
-	return unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: childMemory, Max: childMemory})
+	return unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: bytes, Max: bytes})
 }

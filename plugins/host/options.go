@@ -13,30 +13,24 @@ import (
 
 // Bounds of loading.
 const (
-	MaxFileBytes        = 16 << 20
-	DefaultCompileTime  = 12 * time.Second // by the clock; the child has 10 s of a processor
-	DefaultIdle         = 64
-	MaxStoreBytes       = 1 << 20 // of a plugin
-	maxLogLine          = 4 << 10
-	maxLog              = 64 << 10 // of a request
-	maxMeta             = 4 << 10
-	maxStoreKey         = 256
-	maxStoreValue       = 64 << 10
-	maxWrites           = 4096 // of a request
-	hostCallFuel        = 200  // and 1 for 16 bytes
-	bytesPerFuel        = 16
-	maxErrorText        = 1 << 10
-	maxMaskArgument     = 4 << 10
-	maxMaskWork         = 1 << 29 // instructions of an expression times bytes of a vocabulary
-	maxMasks            = 256     // kept
-	maxGoldenTests      = 1000
-	maxPromptOut        = 4 // times as many bytes as came in
-	leastOut            = abi.MaxForced * 4
-	leastText           = abi.MaxTextBytes * 4
-	memoryPage          = 64 << 10
-	maxBlock            = abi.HardMemoryPages * memoryPage
-	acceptAtOnce        = abi.MaxForced + abi.MaxHoldback // tokens
-	maxSignatureSection = 4 << 10
+	MaxFileBytes       = 16 << 20
+	DefaultCompileTime = 12 * time.Second // by the clock; the child has 10 s of a processor
+	DefaultIdle        = 64
+	MaxStoreBytes      = 1 << 20 // of a plugin
+	maxLogLine         = 4 << 10
+	maxLog             = 64 << 10 // of a request
+	maxMeta            = 4 << 10
+	maxStoreKey        = 256
+	maxStoreValue      = 64 << 10
+	maxWrites          = 4096 // of a request
+	hostCallFuel       = 200  // and 1 for 16 bytes
+	bytesPerFuel       = 16
+	maxErrorText       = 1 << 10
+	maxMaskArgument    = 4 << 10
+	maxMaskWork        = 1 << 29 // instructions of an expression times bytes of a vocabulary
+	maxMasks           = 256     // kept
+	maxGoldenTests     = 1000
+	memoryPage         = 64 << 10
 )
 
 // Options say how plugins run. They are not changed after New.

@@ -1,0 +1,251 @@
+package registry
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"time"
+
+	"ganglion/plugins/host"
+)
+
+// rehash is after how many scans a file is read again although its size and time are as
+// they were.
+const rehash = 30
+
+// source is one file as the latest scan saw it.
+type source struct {
+	size     int64
+	modified time.Time
+	age      int // scans since it was read
+	hash     [sha256.Size]byte
+	builtIn  bool
+	failed   error     // why this hash is not in use
+	at       time.Time // of the failure
+	entry    *entry    // in use; may be of an older hash
+}
+
+// Scan looks at all files once and takes in what changed. Files are loaded one after
+// another, while everybody else works with what there is.
+func (r *Registry) Scan(ctx context.Context) {
+	r.scanning.Lock()
+	defer r.scanning.Unlock()
+	if r.closed {
+		return
+	}
+	seen := map[string]bool{}
+	if r.o.BuiltIn != nil {
+		r.scanFolder(ctx, r.o.BuiltIn, "built-in:", true, seen)
+	}
+	if r.o.Dir != "" {
+		r.scanFolder(ctx, os.DirFS(r.o.Dir), "", false, seen)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	changed := false
+	for place, s := range r.sources {
+		if !seen[place] {
+			delete(r.sources, place)
+			changed = changed || s.entry != nil || s.failed != nil
+		}
+	}
+	if changed {
+		r.publish()
+	}
+	r.first.Do(func() { close(r.ready) })
+}
+
+// scanFolder takes in the files of one folder in the order of their names.
+func (r *Registry) scanFolder(ctx context.Context, folder fs.FS, prefix string, builtIn bool, seen map[string]bool) {
+	files, err := fs.ReadDir(folder, ".")
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			r.o.Log.Warn("the folder of plugins cannot be read", "error", err)
+			for place, s := range r.sources { // what cannot be seen is not gone
+				seen[place] = seen[place] || s.builtIn == builtIn
+			}
+		}
+		return
+	}
+	for _, f := range files {
+		ext := path.Ext(f.Name())
+		if ext != ".wasm" && (ext != ".js" || r.o.Script == nil) {
+			continue
+		}
+		place := prefix + f.Name()
+		info, err := fs.Stat(folder, f.Name())
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		seen[place] = true
+		s := r.sources[place]
+		if s == nil {
+			s = &source{builtIn: builtIn, age: rehash}
+			r.sources[place] = s
+		}
+		if s.age++; s.age < rehash && s.size == info.Size() && s.modified.Equal(info.ModTime()) {
+			continue
+		}
+		if builtIn && s.entry != nil { // the binary does not change
+			continue
+		}
+		s.size, s.modified, s.age = info.Size(), info.ModTime(), 0
+		if r.scanFile(ctx, folder, f.Name(), place, s) {
+			r.publish()
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// scanFile reads a file and loads it where its hash is new. It tells whether anything
+// changed.
+func (r *Registry) scanFile(ctx context.Context, folder fs.FS, name, place string, s *source) (changed bool) {
+	file, err := readFile(folder, name)
+	hash := sha256.Sum256(file)
+	if err == nil && hash == s.hash {
+		return false
+	}
+	was := s.hash
+	s.hash = hash
+	var e *entry
+	if err == nil {
+		e, err = r.load(ctx, file, place, s.builtIn)
+	}
+	if ctx.Err() != nil { // who interrupts says nothing of the file
+		s.hash, s.age = was, rehash
+		if e != nil {
+			e.plugin.Close()
+		}
+		return false
+	}
+	s.failed, s.at = err, r.o.Now()
+	if err != nil {
+		r.o.Log.Warn("plugin rejected", "file", place, "error", err)
+		return true
+	}
+	s.entry = e
+	m := e.plugin.Manifest()
+	r.o.Log.Info("plugin loaded", "plugin", m.Name, "version", m.Version, "file", place, "hash", e.plugin.Hash())
+	return true
+}
+
+// readFile reads a file of at most the size that a plugin may have.
+func readFile(folder fs.FS, name string) ([]byte, error) {
+	f, err := folder.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("registry: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	b, err := io.ReadAll(io.LimitReader(f, host.MaxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("registry: %w", err)
+	}
+	if len(b) > host.MaxFileBytes {
+		return nil, fmt.Errorf("registry: %s: more than %d bytes", name, host.MaxFileBytes)
+	}
+	return b, nil
+}
+
+// load takes one file through the policy and the pipeline.
+func (r *Registry) load(ctx context.Context, file []byte, place string, builtIn bool) (*entry, error) {
+	e := &entry{place: place, signature: BuiltIn, loaded: r.o.Now()}
+	if !builtIn {
+		var err error
+		script := path.Ext(place) == ".js"
+		if script { // a script carries no signature
+			e.signature = Unsigned
+			if r.o.Policy == Require {
+				err = errors.New("registry: a trusted signature is required, and scripts have none")
+			}
+		} else {
+			e.signature, e.key, err = r.signature(file)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if r.o.Policy == Warn && e.signature != SignedTrusted {
+			r.o.Log.Warn("plugin without a trusted signature", "file", place, "signature", string(e.signature), "key", e.key)
+		}
+	}
+	if path.Ext(place) == ".js" {
+		var err error
+		if file, err = r.o.Script(file); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	e.plugin, err = r.o.Runtime.Load(ctx, file)
+	return e, err
+}
+
+// publish makes a new table of what the files hold, and puts it in the place of the old
+// one at once. Where two files hold the same version of a name, the folder goes before
+// the binary and the first name before the others.
+func (r *Registry) publish() {
+	places := make([]string, 0, len(r.sources))
+	for p := range r.sources {
+		places = append(places, p)
+	}
+	slices.SortFunc(places, func(a, b string) int {
+		if x, y := r.sources[a].builtIn, r.sources[b].builtIn; x != y {
+			if y {
+				return -1
+			}
+			return 1
+		}
+		if a < b {
+			return -1
+		}
+		return 1
+	})
+	next := map[string][]*entry{}
+	rejected := map[string]Rejected{}
+	keep := map[*entry]bool{}
+	for _, place := range places {
+		s := r.sources[place]
+		hash := hex.EncodeToString(s.hash[:])
+		if s.failed != nil {
+			rejected[place] = Rejected{place, hash, s.failed.Error(), s.at}
+		}
+		if s.entry == nil {
+			continue
+		}
+		m := s.entry.plugin.Manifest()
+		at := slices.IndexFunc(next[m.Name], func(o *entry) bool { return compare(o.plugin.Manifest().Version, m.Version) == 0 })
+		if at >= 0 {
+			if !s.builtIn {
+				rejected[place] = Rejected{place, hash, fmt.Sprintf("registry: %s@%s is in %s already", m.Name, m.Version, next[m.Name][at].place), s.at}
+			}
+			keep[s.entry] = true // it takes over when the other file goes
+			continue
+		}
+		keep[s.entry] = true
+		next[m.Name] = append(next[m.Name], s.entry)
+	}
+	for _, versions := range next {
+		slices.SortFunc(versions, func(a, b *entry) int { return -compare(a.plugin.Manifest().Version, b.plugin.Manifest().Version) })
+	}
+	r.mu.Lock()
+	if r.closed {
+		next = map[string][]*entry{}
+		keep = map[*entry]bool{}
+	}
+	r.current, r.rejected = next, rejected
+	r.mu.Unlock()
+	for e := range r.held {
+		if !keep[e] {
+			e.plugin.Close()
+		}
+	}
+	r.held = keep
+}
