@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"encoding/binary"
 	"math"
 	"runtime"
@@ -88,6 +89,38 @@ func BenchmarkOpen(b *testing.B) {
 				_ = i.Close()
 			}
 		})
+	}
+}
+
+// BenchmarkInstance makes an instance and closes it, before anything runs in it.
+func BenchmarkInstance(b *testing.B) {
+	p := load(b, newRuntime(b, Options{}), testGuest(ordinary))
+	b.ReportAllocs()
+	for b.Loop() {
+		g, err := p.take()
+		if err != nil {
+			b.Fatal(err)
+		}
+		g.close()
+	}
+}
+
+// BenchmarkHit loads a plugin whose compiled code is in the cache.
+func BenchmarkHit(b *testing.B) {
+	file, cache := testGuest(ordinary), b.TempDir()
+	for b.Loop() {
+		r, err := New(Options{Cache: cache, Compile: inChild("yes")})
+		if err != nil {
+			b.Fatal(err)
+		}
+		began := time.Now()
+		p, err := r.Load(context.Background(), file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(time.Since(began).Microseconds()), "us/load")
+		p.Close()
+		_ = r.Close()
 	}
 }
 

@@ -46,7 +46,7 @@ func openCache(dir string) (*cacheStore, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("host: cache: %w", err)
 	}
-	if err := os.Chmod(dir, 0o700); err != nil { // #nosec: a folder has x
+	if err := os.Chmod(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("host: cache: %w", err)
 	}
 	c := &cacheStore{dir: dir}

@@ -36,6 +36,9 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("host: plugin %s@%s: step %d: %s: %s", e.Plugin, e.Version, e.Step, e.Code, e.Message)
 }
 
+// PluginCode is the code, for those who know no package host.
+func (e *Error) PluginCode() string { return string(e.Code) }
+
 // Failure makes an error of a plugin for whoever judges its answers.
 func (i *Instance) Failure(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Plugin: i.p.manifest.Name, Version: i.p.manifest.Version, Step: int(i.step), Message: fmt.Sprintf(format, args...)}

@@ -138,13 +138,12 @@ func (p *Plugin) openError(format string, args ...any) *Error {
 
 // open makes the frame and calls gg_open.
 func (i *Instance) open(o *Open) (interested bool, e *Error) {
-	alloc := i.g.mod.ExportedFunction("gg_alloc")
 	gather := i.gather(o.Model.Vocab)
 	i.layout = i.p.manifest.Lay(i.p.hooks, abi.Extent{
 		Vocab: o.Model.Vocab, Tokens: o.Prompt + o.Request.MaxTokens, PromptBytes: len(o.Text), Gather: len(gather),
 	})
 	var err *Error
-	if i.at, err = i.alloc(alloc, i.layout.Size, abi.FrameAlign); err != nil {
+	if i.at, err = i.alloc(i.layout.Size, abi.FrameAlign); err != nil {
 		return false, err
 	}
 	i.look()
@@ -155,14 +154,14 @@ func (i *Instance) open(o *Open) (interested bool, e *Error) {
 	if err := i.writeText(o); err != nil {
 		return false, err
 	}
-	at, err := i.alloc(alloc, len(i.text), 8)
+	at, err := i.alloc(len(i.text), 8)
 	if err != nil {
 		return false, err
 	}
 	i.g.memory.Write(at, i.text) // alloc checked the place
 	i.look()
 	i.stack[0], i.stack[1] = uint64(at), uint64(len(i.text))
-	switch r, err := i.invoke(i.g.mod.ExportedFunction("gg_open"), abi.HookOpen); {
+	switch r, err := i.invoke(i.g.open, abi.HookOpen); {
 	case err != nil:
 		return false, err
 	case r == 0:
@@ -178,9 +177,9 @@ func (i *Instance) open(o *Open) (interested bool, e *Error) {
 }
 
 // alloc asks the guest for a block.
-func (i *Instance) alloc(f api.Function, size, align int) (uint32, *Error) {
+func (i *Instance) alloc(size, align int) (uint32, *Error) {
 	i.stack[0], i.stack[1] = uint64(size), uint64(align)
-	r, err := i.invoke(f, abi.HookOpen)
+	r, err := i.invoke(i.g.alloc, abi.HookOpen)
 	if err != nil {
 		return 0, err
 	}

@@ -55,6 +55,14 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// idle is how many unused instances a plugin keeps.
+func (o *Options) idle() int {
+	if o.Idle == 0 {
+		return DefaultIdle
+	}
+	return o.Idle
+}
+
 // Validate checks the options.
 func (o *Options) Validate() error {
 	switch {

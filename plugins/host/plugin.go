@@ -150,6 +150,8 @@ type guest struct {
 	fuel    api.MutableGlobal
 	globals []api.MutableGlobal
 	hooks   [abi.Hooks]api.Function
+	alloc   api.Function
+	open    api.Function // nil where there is none
 }
 
 func (g *guest) close() { _ = g.mod.Close(context.Background()) }
@@ -183,7 +185,10 @@ func (p *Plugin) instantiate() (g *guest, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("instantiate: %w", err)
 	}
-	g = &guest{mod: mod, memory: mod.ExportedMemory("memory"), linear: k.l}
+	g = &guest{mod: mod, memory: mod.ExportedMemory("memory"), linear: k.l, alloc: mod.ExportedFunction("gg_alloc")}
+	if p.opens {
+		g.open = mod.ExportedFunction("gg_open")
+	}
 	ok := false
 	if g.fuel, ok = mod.ExportedGlobal(meter.Fuel).(api.MutableGlobal); !ok || g.memory == nil {
 		g.close()
@@ -309,20 +314,25 @@ func (g *guest) put(pages uint32, memory []byte, globals []uint64) error {
 // giveBack takes a guest into the pool, in its initial state. One whose memory grew is
 // closed: memory does not shrink, and memory.size would tell.
 func (p *Plugin) giveBack(g *guest) {
-	most := p.r.o.Idle
-	if most == 0 {
-		most = DefaultIdle
+	if g.memory.Size() != p.image.pages*memoryPage || !p.room() || g.put(p.image.pages, p.image.memory, p.image.globals) != nil {
+		g.close()
+		return
 	}
-	if g.memory.Size() == p.image.pages*memoryPage && g.put(p.image.pages, p.image.memory, p.image.globals) == nil {
-		g.linear.refused = false
-		p.mu.Lock()
-		if p.refs > 0 && len(p.idle) < most {
-			p.idle = append(p.idle, g)
-			g = nil
-		}
-		p.mu.Unlock()
+	g.linear.refused = false
+	p.mu.Lock()
+	if p.refs > 0 && len(p.idle) < p.r.o.idle() {
+		p.idle = append(p.idle, g)
+		g = nil
 	}
+	p.mu.Unlock()
 	if g != nil {
 		g.close()
 	}
+}
+
+// room tells whether the pool takes one more.
+func (p *Plugin) room() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.idle) < p.r.o.idle()
 }
