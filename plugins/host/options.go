@@ -14,7 +14,7 @@ import (
 // Bounds of loading.
 const (
 	MaxFileBytes       = 16 << 20
-	DefaultCompileTime = 12 * time.Second // by the clock; the child has 10 s of a processor
+	DefaultCompileTime = 11 * time.Second // by the clock; the child has 10 s of a processor
 	DefaultIdle        = 64
 	MaxStoreBytes      = 1 << 20 // of a plugin
 	maxLogLine         = 4 << 10
@@ -28,7 +28,6 @@ const (
 	maxErrorText       = 1 << 10
 	maxMaskArgument    = 4 << 10
 	maxMaskWork        = 1 << 29 // instructions of an expression times bytes of a vocabulary
-	maxMasks           = 256     // kept
 	maxGoldenTests     = 1000
 	memoryPage         = 64 << 10
 )
