@@ -60,8 +60,8 @@ func TestDispatchesOfAToken(t *testing.T) {
 		chunks int
 		most   int
 	}{
-		{ops.Fast, 1, 190}, {ops.Fast, 2, 208}, {ops.Fast, 16, 208},
-		{ops.Exact, 1, 190}, {ops.Exact, 2, 226}, {ops.Exact, 16, 226},
+		{ops.Fast, 1, 173}, {ops.Fast, 2, 191}, {ops.Fast, 16, 191},
+		{ops.Exact, 1, 173}, {ops.Exact, 2, 209}, {ops.Exact, 16, 209},
 	} {
 		plain, fused := dispatches(t, path, Options{Plain: true}, tt.mode, tt.chunks), dispatches(t, path, Options{}, tt.mode, tt.chunks)
 		if fused > tt.most || plain <= tt.most {

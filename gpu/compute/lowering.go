@@ -113,7 +113,7 @@ func (l *lowering) op(op ops.Op) error {
 	case *ops.ExpertMatMul:
 		return l.expertMatMul(o)
 	case *ops.Attention:
-		return l.attention(o)
+		return l.attention(o, staged{})
 	case *ops.Route:
 		return l.route(o)
 	case *ops.ExpertSum:

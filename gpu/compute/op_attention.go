@@ -42,15 +42,19 @@ type attentionPlan struct {
 	rows   int // that the program is compiled for
 	part   int64
 
+	whole staged // the output as whole numbers; without memory where it is not wanted
+
 	texels  bool // keys, values and queries are fetched as texels
 	queries region
 	q       params // where a query begins: row 0, from row to row, from head to head
 }
 
 // attention lowers to one dispatch where a row's chunks are done by one workgroup, and
-// otherwise to one for each pass over the chunks and one that joins them.
-func (l *lowering) attention(o *ops.Attention) error {
+// otherwise to one for each pass over the chunks and one that joins them. The last one
+// also writes the output as whole numbers where there is memory for them.
+func (l *lowering) attention(o *ops.Attention, whole staged) error {
 	a := l.planAttention(o)
+	a.whole = whole
 	if err := l.placeQueries(&a); err != nil {
 		return err
 	}
@@ -142,9 +146,9 @@ func (a attentionPlan) sharedBytes(exact bool) int {
 }
 
 func (a attentionPlan) constants(stage, rows uint32) []uint32 {
-	o := a.op
+	o, whole := a.op, stage == stageAll && a.whole.mem != nil
 	return []uint32{64, uint32(a.heads), rows, uint32(a.cache.KeyDim), uint32(a.cache.ValueDim), stage,
-		uint32(flag(o.Sinks != nil)), uint32(flag(o.ALiBi != 0)), uint32(flag(o.Softcap > 0))}
+		uint32(flag(o.Sinks != nil)), uint32(flag(o.ALiBi != 0)), uint32(flag(o.Softcap > 0)), uint32(flag(whole))}
 }
 
 func (l *lowering) attend(a attentionPlan, stage uint32, part region) error {
@@ -164,8 +168,8 @@ func (l *lowering) attend(a attentionPlan, stage uint32, part region) error {
 		}
 		d.constants = a.constants(stage, uint32(rows))
 		d.groups = [3]int{a.units, (a.rows + rows - 1) / rows}
-		d.writes, chunks = l.views(o.Out), 1
-		part = l.batchBuffer() // not looked at
+		d.writes, chunks = a.written(l), 1
+		part = a.wholeOr(l.batchBuffer())
 	} else {
 		d.writes = regions(part)
 		if stage == stageValues {
@@ -191,12 +195,30 @@ func (l *lowering) joinAttention(a attentionPlan, part region) error {
 	return l.dispatch(dispatch{
 		kernel:    l.variant("attention_join"),
 		constants: a.constants(stageAll, 1),
-		bind:      []region{l.batchBuffer(), l.arena(o.Out), l.vector(o.Sinks), part},
+		bind:      []region{l.batchBuffer(), l.arena(o.Out), l.vector(o.Sinks), part, a.wholeOr(l.batchBuffer())},
 		params:    l.attentionParams(a, group, a.chunks),
 		groups:    [3]int{a.units, a.rows},
 		reads:     regions(part),
-		writes:    l.views(o.Out),
+		writes:    a.written(l),
 	})
+}
+
+// written is what the last dispatch of an attention writes.
+func (a attentionPlan) written(l *lowering) []touch {
+	w := l.views(a.op.Out)
+	if a.whole.mem != nil {
+		w = append(w, regions(a.whole.region)...)
+	}
+	return w
+}
+
+// wholeOr binds the whole numbers, or what a kernel that does not write them does not look
+// at.
+func (a attentionPlan) wholeOr(r region) region {
+	if a.whole.mem != nil {
+		return a.whole.region
+	}
+	return r
 }
 
 // attentionParams are the Params of attention_rows.glsl.
@@ -206,10 +228,11 @@ func (l *lowering) attentionParams(a attentionPlan, group, chunks int) params {
 		bytes(a.q).view(l.operand(o.Out)).
 		i32(a.cache.KVHeads, a.share, o.Window, flag(o.Chunked), chunks, attentionQueries).
 		f32(o.Scale, o.Softcap)
+	inverse := float32(0)
 	if o.Softcap > 0 {
-		return p.f32(1 / o.Softcap)
+		inverse = 1 / o.Softcap
 	}
-	return p.f32(0)
+	return p.f32(inverse).i32(0, a.whole.stride)
 }
 
 // variant is the kernel of a name for the numerics of the runtime.

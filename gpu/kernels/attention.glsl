@@ -26,6 +26,7 @@
 // Rejected: splitting the cells of a chunk among more invocations where columns are few,
 // which adds up in another order than exact mode allows.
 
+#define ACT_ACCESS coherent
 #include "act.glsl"
 #include "kv.glsl"
 
@@ -49,6 +50,8 @@ STORAGE(5) readonly buffer Slopes { uint slopes[]; };
 STORAGE(6) buffer Part { uvec4 part[]; };
 
 #include "attention_rows.glsl"
+#define outs part // which ALL does not need
+#include "attention_whole.glsl"
 
 // Pages whose scores an invocation takes at once, and neighbouring columns, in fours,
 // whose values it does.
@@ -588,6 +591,7 @@ void main() {
 		selectRows(from, end);
 		loadQueries();
 		chunks(gl_WorkGroupID.x / p.chunks, gl_WorkGroupID.x % p.chunks);
+		putWholes();
 		from = rowEnd;
 	}
 }

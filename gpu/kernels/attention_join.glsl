@@ -1,11 +1,14 @@
 // Joins the chunks of a row that VALUES or CHUNK of attention.glsl left in part: a
 // workgroup for each row and group of heads, an invocation for four columns.
 
+#define ACT_ACCESS coherent
 #include "act.glsl"
 STORAGE(2) readonly buffer Sinks { uint sinks[]; };
 STORAGE(3) readonly buffer Part { uvec4 part[]; };
+STORAGE(4) buffer Out { uvec4 outs[]; };
 #define READ_ONLY_PART
 #include "attention_rows.glsl"
+#include "attention_whole.glsl"
 
 void main() {
 	if (gl_WorkGroupID.y >= batch[p.rows]) return;
@@ -28,4 +31,5 @@ void main() {
 #endif
 		emit(quad, a);
 	}
+	putWholes();
 }

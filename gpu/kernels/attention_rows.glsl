@@ -13,6 +13,7 @@ CONSTANT(5, STAGE, 0)
 CONSTANT(6, SUNK, 0)   // 1: there are sinks
 CONSTANT(7, SLOPED, 0) // 1: there are slopes (ALiBi)
 CONSTANT(8, CAPPED, 0) // 1: scores have a softcap
+CONSTANT(9, WHOLE, 0)  // 1: the output also as whole numbers, of stage ALL and of the join
 LOCAL_SIZE
 
 PARAMS uniform Params {
@@ -31,6 +32,7 @@ PARAMS uniform Params {
 	uint queries; // 4; the bound of loops that are not to be unrolled
 	float scale;
 	float cap; float invCap; // softcap of scores
+	uint whole; uint wholeStride; // in texels
 } p;
 
 // Below every score: what is not seen.

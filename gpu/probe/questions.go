@@ -217,8 +217,14 @@ func attention(kv ops.KVType) question {
 		}
 		return out
 	})
-	q.kv, q.batches = kv, [][]int{{60, 4}, {64, 0}, {64, 0}, {64, 0}, {33, 1}, {1, 1}, {0, 1}, {3, 2}}
+	q.kv, q.batches = kv, chunkful()
 	return q
+}
+
+// chunkful are batches of a sequence that grows beyond a chunk of positions, and of a short
+// one beside it: many rows, a few and one.
+func chunkful() [][]int {
+	return [][]int{{60, 4}, {64, 0}, {64, 0}, {64, 0}, {33, 1}, {1, 1}, {0, 1}, {3, 2}}
 }
 
 // layer is a layer with all that backends take together: norms of branches and of heads,
@@ -246,7 +252,7 @@ func layer(kv ops.KVType) question {
 		gate, up := product(wide, n), product(wide, n)
 		return b.Sum("residual", norm(embd, 0, product(embd, b.GLU("glu", ops.GELU, gate, up))), x)
 	})
-	q.kv = kv
+	q.kv, q.batches = kv, chunkful()
 	return q
 }
 
