@@ -35,7 +35,7 @@ func (r *Runtime) fuse() map[int]fusion {
 // fusionAt is the run that begins at an operation, nil when there is none.
 func (r *Runtime) fusionAt(i int) fusion {
 	list := r.plan.Ops[i:]
-	for _, find := range []func([]ops.Op) fusion{r.products, r.headStore, r.normChain, r.gluWhole, r.attentionWhole} {
+	for _, find := range []func([]ops.Op) fusion{r.products, r.productChain, r.headStore, r.normChain, r.gluWhole, r.attentionWhole} {
 		if f := find(list); f != nil {
 			return f
 		}

@@ -60,8 +60,8 @@ func TestDispatchesOfAToken(t *testing.T) {
 		chunks int
 		most   int
 	}{
-		{ops.Fast, 1, 173}, {ops.Fast, 2, 191}, {ops.Fast, 16, 191},
-		{ops.Exact, 1, 173}, {ops.Exact, 2, 209}, {ops.Exact, 16, 209},
+		{ops.Fast, 1, 137}, {ops.Fast, 2, 155}, {ops.Fast, 16, 155},
+		{ops.Exact, 1, 137}, {ops.Exact, 2, 173}, {ops.Exact, 16, 173},
 	} {
 		plain, fused := dispatches(t, path, Options{Plain: true}, tt.mode, tt.chunks), dispatches(t, path, Options{}, tt.mode, tt.chunks)
 		if fused > tt.most || plain <= tt.most {

@@ -17,10 +17,11 @@ type lowering struct {
 	chunks int // chunks of ops.KVChunk positions, from position 0, that rows can see
 	batch  *batchLayout
 
-	list   []dispatch
-	top    []dispatch // what chooses the best tokens, for batches that want some
-	tempAt int64      // first free byte of Runtime.temp
-	staged map[stageKey]staged
+	list    []dispatch
+	top     []dispatch // what chooses the best tokens, for batches that want some
+	tempAt  int64      // first free byte of Runtime.temp
+	countAt int64      // first free byte of Runtime.counts
+	staged  map[stageKey]staged
 
 	// Since the last barrier.
 	read, written []touch
@@ -313,6 +314,15 @@ func (l *lowering) scratch(bytes int64) region {
 	r := region{mem: l.rt.temp, offset: l.tempAt, size: bytes}
 	l.tempAt = align(l.tempAt + bytes)
 	want(l.rt.temp, l.tempAt)
+	return r
+}
+
+// counters are so many words that are 0 when a dispatch begins, and that it leaves at 0;
+// no other one of the list has them.
+func (l *lowering) counters(n int) region {
+	r := region{mem: l.rt.counts, offset: l.countAt, size: 4 * int64(n)}
+	l.countAt = align(l.countAt + r.size)
+	want(l.rt.counts, l.countAt)
 	return r
 }
 

@@ -104,6 +104,10 @@ type product struct {
 
 	// For an adapter: what is there is added to, times the rows' strengths.
 	adapter *ops.LowRank
+
+	// For a product that goes on with its rows, which become whole numbers.
+	chain *productChain
+	whole staged
 }
 
 // shapes of the kernels: rows of activations that share what is unpacked, and tiles that
@@ -176,11 +180,28 @@ func (l *lowering) product(p product) error {
 			}
 		}
 		d.params = d.params.u32(scales).f32(factor).u32(tokens)
+		l.goOn(&p, &d)
 		if err := l.dispatch(d); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// goOn completes a dispatch with what a chain needs, or with what stands there without one.
+func (l *lowering) goOn(p *product, d *dispatch) {
+	f := p.chain
+	if f == nil {
+		d.bind = append(d.bind, l.batchBuffer(), l.batchBuffer()) // not looked at
+		d.params = d.params.i32(0, 0, 0, 0, 0, 0).f32(0, 0, 0)
+		return
+	}
+	counts := l.counters(d.groups[1])
+	d.constants = append(d.constants, f.constants()...)
+	d.bind[4] = f.vectors
+	d.bind = append(d.bind, p.whole.region, counts)
+	d.params = d.params.bytes(f.params(l, p.whole))
+	d.writes = append(d.writes, regions(counts)...)
 }
 
 func bit(on bool) uint32 {
@@ -204,14 +225,18 @@ func (l *lowering) productKernel(m *matrix, w window) string {
 }
 
 func (l *lowering) matMul(o *ops.MatMul) error {
-	m := l.matrix(o.W)
-	x, err := l.stage(o.In, m, 1)
+	x, err := l.stage(o.In, l.matrix(o.W), 1)
 	if err != nil {
 		return err
 	}
+	return l.product(l.plainProduct(o, x))
+}
+
+// plainProduct is the product of an operation with an input that is in form.
+func (l *lowering) plainProduct(o *ops.MatMul, x staged) product {
 	out := l.operand(o.Out)
-	return l.product(product{m: m, bias: o.Bias, x: x, rows: l.rows(o.In), n: l.capacity(o.In),
-		out: out.region, dst: out.at, stride: out.stride, writes: l.views(o.Out)})
+	return product{m: l.matrix(o.W), bias: o.Bias, x: x, rows: l.rows(o.In), n: l.capacity(o.In),
+		out: out.region, dst: out.at, stride: out.stride, writes: l.views(o.Out)}
 }
 
 func (l *lowering) expertMatMul(o *ops.ExpertMatMul) error {

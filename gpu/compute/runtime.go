@@ -34,6 +34,7 @@ type Runtime struct {
 	// What all programs share; it grows with the largest of them.
 	arena  [2]*memory // activations by ops.RowSet
 	temp   *memory    // what an operation keeps between its dispatches
+	counts *memory    // counters of workgroups, 0 between dispatches
 	batch  *memory
 	embeds *memory // Batch.Embeds: [rows, Plan.Embed]
 	heads  *memory // what is read back
@@ -50,6 +51,7 @@ func newRuntime(b *Backend, p *ops.Plan, o ops.Options) *Runtime {
 	r.arena[ops.PerRow] = &memory{name: "activations", use: device.Scratch}
 	r.arena[ops.PerOut] = &memory{name: "activations of outputs", use: device.Scratch}
 	r.temp = &memory{name: "intermediate results", use: device.Scratch}
+	r.counts = &memory{name: "counters", use: device.Scratch}
 	r.batch = &memory{name: "batch", use: device.Upload}
 	r.embeds = &memory{name: "embeddings of a batch", use: device.Upload}
 	r.heads = &memory{name: "heads", use: device.Readback}
@@ -120,6 +122,9 @@ func (r *Runtime) describe() error {
 		return err
 	}
 	r.fused = r.fuse()
+	if err := r.describeChains(); err != nil {
+		return err
+	}
 	r.layout, r.widths = paddedLayout(r.plan, together(r.plan.Ops, r.fused), r.host)
 	_, err := lower(r, ops.Shape{Rows: 1, Outs: 1}, 1)
 	return err
@@ -142,7 +147,7 @@ func (r *Runtime) write(to region, at int64, data []byte) error {
 
 // shared lists the memories that grow with the programs.
 func (r *Runtime) shared() []*memory {
-	return []*memory{r.arena[0], r.arena[1], r.temp, r.batch, r.embeds, r.heads}
+	return []*memory{r.arena[0], r.arena[1], r.temp, r.counts, r.batch, r.embeds, r.heads}
 }
 
 // growShared makes room for all that was lowered so far. Recorded lists refer to the
@@ -161,7 +166,13 @@ func (r *Runtime) growShared() error {
 		}
 	}
 	for _, m := range r.shared() {
-		if _, err := m.grow(r.b.dev); err != nil {
+		changed, err := m.grow(r.b.dev)
+		if err == nil && changed && m == r.counts {
+			if err = m.buf.Write(0, make([]byte, m.size)); err != nil {
+				err = errors.Join(err, m.free())
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package compute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"ganglion/gpu/device"
@@ -184,7 +185,7 @@ func (r *Runtime) uploadWeights(ctx context.Context, progress func(done, total i
 			return err
 		}
 	}
-	if err := r.uploadSlopes(); err != nil {
+	if err := errors.Join(r.uploadSlopes(), r.uploadChains()); err != nil {
 		return err
 	}
 	return ctx.Err()

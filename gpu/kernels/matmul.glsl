@@ -22,11 +22,7 @@
 #include "product_place.glsl"
 
 #define PARTS (WG / 32u)
-#ifdef EXACT
-#define XTEXELS 8u
-#else
-#define XTEXELS 4u
-#endif
+#include "product_chain.glsl"
 #define XBLOCK (XTEXELS + 1u)
 
 vec4 high[4]; // by tile: the sums of a group
@@ -187,4 +183,5 @@ void main() {
 		}
 	}
 	EACH(FINISH, 0)
+	goOn(row, rows);
 }

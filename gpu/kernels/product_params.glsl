@@ -5,7 +5,11 @@ CONSTANT(1, TILES, 1)   // tiles that an invocation takes a row of: 1, 2 or 4
 CONSTANT(2, XROWS, 1)   // rows of activations that it multiplies with: 1 or 4
 CONSTANT(3, EXPERTS, 0) // 1: the matrix is one of a stack, chosen for each row
 CONSTANT(4, BIAS, 0)    // 1: a bias is added
-CONSTANT(5, ADD, 0)     // 1: the product is scaled and added to what is there
+CONSTANT(5, ADAPTER, 0) // 1: the product is scaled and added to what is there
+CONSTANT(6, CHAIN, 0)   // 1: the last workgroup goes on with the rows, product_chain.glsl
+CONSTANT(7, COLS, 32)   // of CHAIN: of a row, at least
+CONSTANT(8, BRANCH, 0)  // of CHAIN: as in normchain.glsl
+CONSTANT(9, NEXT, 0)
 LOCAL_SIZE
 
 PARAMS uniform Params {
@@ -19,16 +23,22 @@ PARAMS uniform Params {
 	uint x; uint xStride;      // first texel of row 0, texels from row to row
 	uint dst; uint dstStride;
 	uint ids; uint idsStride; uint topK; uint own; // own: each expert has an input
-	uint scales; float factor; // of ADD: words of the rows' strengths
-	uint tokens;               // of ADD: words of the rows' tokens, 0 for all rows
+	uint scales; float factor; // of ADAPTER: words of the rows' strengths
+	uint tokens;               // of ADAPTER: words of the rows' tokens, 0 for all rows
+	uint residual; uint residualStride; // of CHAIN
+	uint sum; uint sumStride;
+	uint whole; uint wholeStride;       // in texels
+	float branchEps; float eps; float inverse;
 } p;
 
-STORAGE(0) readonly buffer Batch { uint batch[]; };
-STORAGE(1) buffer Act { uint act[]; };
+#define ACT_ACCESS coherent
+#include "act.glsl"
 FETCHED(2, Weights, weights)
 FETCHED(3, Inputs, xs)
-STORAGE(4) readonly buffer Vec { uint vec[]; };
+STORAGE(4) readonly buffer Vec { uint vec[]; }; // the bias, then the weights of CHAIN's norms
 STORAGE(5) readonly buffer Ids { uint chosen[]; };
+STORAGE(6) buffer Out { uvec4 outs[]; };           // of CHAIN: whole numbers
+STORAGE(7) coherent buffer Counts { uint counts[]; }; // of CHAIN: one for each place in grid y
 
 // keep stores a product as column c of a row, c counted through the experts, unless the
 // row takes no part.
@@ -39,7 +49,7 @@ void keep(uint row, uint k, uint expert, uint c, float product) {
 		PRECISE float b = uintBitsToFloat(vec[expert * p.outRows + c]);
 		y = y + b;
 	}
-	if (ADD != 0u) {
+	if (ADAPTER != 0u) {
 		PRECISE float s = uintBitsToFloat(batch[p.scales + row]) * p.factor;
 		bool some = s != 0.0 && (p.tokens == 0u || int(batch[p.tokens + row]) >= 0);
 		PRECISE float u = y * s;
