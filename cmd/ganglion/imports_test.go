@@ -44,6 +44,8 @@ plugins/abi:
 plugins/host: plugins/abi plugins/meter plugins/sampling plugins/wasm
 plugins/meter: plugins/wasm
 plugins/registry: plugins/abi plugins/host plugins/sign
+plugins/pipeline: plugins/abi plugins/sampling
+plugins/pipeline/pipelinetest: plugins/abi plugins/pipeline
 plugins/sampling:
 plugins/sign: plugins/abi plugins/wasm
 plugins/wasm:

@@ -85,22 +85,23 @@ func (s *Scratch) offeredAnyhow(candidates []Candidate) bool {
 	return true
 }
 
-// Settle leaves only the candidates that the filters let stay.
+// Settle makes the distribution what would be drawn from: only the candidates that
+// the filters let stay, with their logits divided by the temperature.
 func (d *Distribution) Settle() {
-	if d.floor == lowest {
+	if d.floor == lowest && d.scale == 1 {
 		return
 	}
 	s := d.s
 	ids, logits := s.sparedIDs[:0], s.spared[:0]
 	for i, l := range d.logits {
-		if !(l >= d.floor.Logit) {
+		if !(l >= max(d.floor.Logit, out)) {
 			continue
 		}
 		if c := d.At(i); d.stays(c) {
-			ids, logits = append(ids, c.ID), append(logits, c.Logit)
+			ids, logits = append(ids, c.ID), append(logits, float32(float64(l)*d.scale))
 		}
 	}
 	ranked := d.ranked
 	d.become(ids, logits)
-	d.ranked, d.floor = ranked, lowest
+	d.ranked, d.floor, d.scale, d.known = ranked, lowest, 1, false
 }

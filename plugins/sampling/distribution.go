@@ -209,3 +209,26 @@ func (d *Distribution) max() float32 {
 
 // stays tells whether a candidate is at or above the floor.
 func (d *Distribution) stays(c Candidate) bool { return !d.floor.before(c) }
+
+// Best returns the first candidate in order; its logit is −Inf when none is left.
+func (d *Distribution) Best() Candidate {
+	d.best()
+	return d.peak
+}
+
+// Logit returns a token's logit, −Inf where it is no candidate.
+func (d *Distribution) Logit(id int32) float32 {
+	if d.ranked {
+		if i := slices.Index(d.ids, id); i >= 0 {
+			return d.logits[i]
+		}
+		return float32(math.Inf(-1))
+	}
+	if i, ok := d.index(id); ok {
+		return d.logits[i]
+	}
+	return float32(math.Inf(-1))
+}
+
+// Has tells whether a token may still be chosen.
+func (d *Distribution) Has(id int32) bool { return d.Logit(id) >= out }

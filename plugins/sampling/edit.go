@@ -34,10 +34,16 @@ var (
 	ErrNaN   = errors.New("a logit became NaN or +Inf")
 	ErrEmpty = errors.New("no token is left")
 	ErrID    = errors.New("a token id is not one of those offered")
-	ErrOp    = errors.New("an edit has an unknown operation")
+	ErrOp    = errors.New("an edit has an unknown operation or a value that it cannot have")
 )
 
 const out = float32(-math.MaxFloat32) // logits below are out
+
+// valid tells whether an edit has an operation and a value that goes with it.
+func (e *Edit) valid() bool {
+	finite := e.Value >= -math.MaxFloat32 && e.Value <= math.MaxFloat32
+	return e.Op == OpBan || e.Op < ops && finite && (e.Op != OpMulSigned || e.Value > 0)
+}
 
 // value returns what an edit makes of a logit.
 func (e *Edit) value(x float32) float32 {
@@ -77,7 +83,7 @@ func (d *Distribution) Edit(edits []Edit) error {
 			err = ErrID
 			break
 		}
-		if e.Op >= ops {
+		if !e.valid() {
 			err = ErrOp
 			break
 		}

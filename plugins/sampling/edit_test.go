@@ -44,15 +44,17 @@ func TestEdit(t *testing.T) {
 		"ban":                    {[]Edit{{4, OpBan, nan}}, map[int32]float32{0: 4, 1: -2, 2: 0}, nil},
 		"in order":               {[]Edit{{0, OpSet, 1}, {0, OpAdd, 1}, {0, OpMulSigned, 4}}, map[int32]float32{0: .5, 1: -2, 2: 0, 4: 8}, nil},
 		"out stays out":          {[]Edit{{3, OpSet, 5}, {3, OpMax, 5}, {0, OpBan, 0}, {0, OpSet, 9}}, map[int32]float32{1: -2, 2: 0, 4: 8}, nil},
-		"minus infinity":         {[]Edit{{0, OpAdd, none}}, map[int32]float32{1: -2, 2: 0, 4: 8}, nil},
-		"not a number":           {[]Edit{{4, OpBan, 0}, {0, OpAdd, nan}}, nil, ErrNaN},
-		"infinity":               {[]Edit{{0, OpSet, float32(math.Inf(1))}}, nil, ErrNaN},
-		"division by zero":       {[]Edit{{0, OpMulSigned, 0}}, nil, ErrNaN},
+		"minus infinity":         {[]Edit{{0, OpAdd, none}}, nil, ErrOp},
+		"not a number":           {[]Edit{{4, OpBan, 0}, {0, OpAdd, nan}}, nil, ErrOp},
+		"infinity":               {[]Edit{{0, OpSet, float32(math.Inf(1))}}, nil, ErrOp},
+		"division by zero":       {[]Edit{{0, OpMulSigned, 0}}, nil, ErrOp},
+		"beyond all numbers":     {[]Edit{{4, OpBan, 0}, {0, OpSet, 3e38}, {0, OpAdd, 3e38}}, nil, ErrNaN},
+		"far below":              {[]Edit{{0, OpSet, -3e38}, {0, OpAdd, -3e38}}, map[int32]float32{1: -2, 2: 0, 4: 8}, nil},
 		"beyond the vocabulary":  {[]Edit{{0, OpBan, 0}, {5, OpBan, 0}}, nil, ErrID},
 		"negative":               {[]Edit{{-1, OpBan, 0}}, nil, ErrID},
 		"no such operation":      {[]Edit{{0, 6, 0}}, nil, ErrOp},
 		"all out":                {[]Edit{{0, OpBan, 0}, {1, OpBan, 0}, {2, OpBan, 0}, {4, OpBan, 0}}, nil, ErrEmpty},
-		"all out, the last last": {[]Edit{{4, OpBan, 0}, {2, OpSet, none}, {1, OpBan, 0}, {0, OpBan, 0}}, nil, ErrEmpty},
+		"all out, the last last": {[]Edit{{4, OpBan, 0}, {2, OpBan, none}, {1, OpBan, 0}, {0, OpBan, 0}}, nil, ErrEmpty},
 	} {
 		for _, list := range []bool{false, true} {
 			d := loadRow(row)
@@ -223,6 +225,13 @@ func TestSettle(t *testing.T) {
 	d.Settle()
 	if got := state(d); !alike(got, map[int32]float32{3: 8, 0: 4}) {
 		t.Errorf("after top_k 2: %v", got)
+	}
+	d = loadRow(row)
+	temperatureStage(2).Apply(d)
+	topKStage(4).Apply(d)
+	d.Settle()
+	if got := state(d); !alike(got, map[int32]float32{3: 4, 0: 2, 1: 2, 4: .5}) {
+		t.Errorf("after temperature 2 and top_k 4: %v", got)
 	}
 	d = loadRow(row)
 	d.Settle()
