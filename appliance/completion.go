@@ -9,6 +9,7 @@ type FinishReason string
 const (
 	FinishStop   FinishReason = "stop"
 	FinishLength FinishReason = "length"
+	FinishFilter FinishReason = "content_filter" // extension: a plugin ended the text
 )
 
 // Token is one generated token that counts in completion_tokens.
@@ -66,4 +67,5 @@ type Result struct {
 	Seed     int64
 	Backend  string   // where the text was ended
 	Warnings []string // such as "the prompt ends in a space"
+	Plugins  []PluginReport
 }

@@ -35,6 +35,8 @@ const (
 	CodeCancelled        Code = "cancelled"
 	CodeShutdown         Code = "shutting_down"
 	CodeInternal         Code = "internal_error"
+	CodePlugin           Code = "plugin_error"      // a plugin failed: see Error.Plugin
+	CodeRefused          Code = "refused_by_plugin" // a plugin does not want the request
 )
 
 // Error is a failure that may be shown to the user as it is. Anything else is
@@ -46,6 +48,7 @@ type Error struct {
 	// RetryAfter tells when to try again, for the codes that mean "not now"
 	// (CodeQueueFull, CodeLoading); 0 = unknown.
 	RetryAfter time.Duration
+	Plugin     *PluginFault // with CodePlugin
 }
 
 func (e *Error) Error() string { return e.Message }

@@ -22,6 +22,8 @@ type textFlow struct {
 	tokens []Token
 	ends   []int // ends[i]: where the share of tokens[i] ends in text
 	given  int   // tokens in chunks
+	hold   int   // tokens at the end that may still be taken back, and their text
+	grows  bool  // the last token's share may still grow
 }
 
 func newTextFlow(v Vocabulary, stop *stopSet) textFlow {
@@ -30,18 +32,26 @@ func newTextFlow(v Vocabulary, stop *stopSet) textFlow {
 
 // push adds a token and tells whether it completed a stop string.
 func (f *textFlow) push(t Token) (stopped bool) {
+	return f.join(t, f.dec.Push(t.ID))
+}
+
+// join adds a token and the text that came with it.
+func (f *textFlow) join(t Token, text []byte) (stopped bool) {
 	t.Offset = len(f.text)
 	f.tokens = append(f.tokens, t)
 	f.ends = append(f.ends, t.Offset)
-	stopped = f.read(f.dec.Push(t.ID))
+	stopped = f.read(text)
 	f.ends[len(f.ends)-1] = len(f.text)
 	return stopped
 }
 
 // flush ends the text: an unfinished character becomes U+FFFD, which belongs to the
 // last token. It tells whether that completed a stop string.
-func (f *textFlow) flush() (stopped bool) {
-	stopped = f.read(f.dec.Flush())
+func (f *textFlow) flush() (stopped bool) { return f.close(f.dec.Flush()) }
+
+// close ends the text with what is left of it, which belongs to the last token.
+func (f *textFlow) close(text []byte) (stopped bool) {
+	stopped = f.read(text)
 	if n := len(f.ends); n > 0 {
 		f.ends[n-1] = len(f.text)
 	}
@@ -68,25 +78,51 @@ func (f *textFlow) read(b []byte) (stopped bool) {
 // write to them again.
 func (f *textFlow) next() (c Chunk, ok bool) {
 	safe := len(f.text) - f.stop.held()
+	n := len(f.tokens)
+	if f.hold > 0 {
+		if n -= f.hold; n <= 0 {
+			return Chunk{}, false
+		}
+		safe = min(safe, f.ends[n-1])
+	} else if f.grows {
+		n--
+	}
 	if safe <= f.sent {
 		return Chunk{}, false
 	}
-	return f.chunk(safe), true
+	return f.chunk(safe, n), true
+}
+
+// rewind takes back the last n tokens, which no chunk has, with their text.
+func (f *textFlow) rewind(n int) {
+	keep := len(f.tokens) - n
+	f.tokens, f.ends = f.tokens[:keep], f.ends[:keep]
+	end := 0
+	if keep > 0 {
+		end = f.ends[keep-1]
+	}
+	f.text = f.text[:end]
+	f.dec.Flush()
+	for i := range f.tokens {
+		f.dec.Push(f.tokens[i].ID)
+	}
+	f.stop.state = 0
+	f.stop.scan(f.text)
 }
 
 // last returns all that is left.
 func (f *textFlow) last(reason FinishReason) Chunk {
-	c := f.chunk(len(f.text))
+	c := f.chunk(len(f.text), len(f.tokens))
 	c.Finish = reason
 	return c
 }
 
-// chunk releases text up to a byte and the tokens that end there.
-func (f *textFlow) chunk(to int) Chunk {
+// chunk releases text up to a byte and of the first n tokens those that end there.
+func (f *textFlow) chunk(to, n int) Chunk {
 	base := f.sent
 	c := Chunk{Text: string(f.text[base:to])}
 	from := f.given
-	for f.given < len(f.tokens) && f.ends[f.given] <= to {
+	for f.given < n && f.ends[f.given] <= to {
 		t := &f.tokens[f.given]
 		if end := f.ends[f.given]; t.Offset >= base {
 			t.Text = c.Text[t.Offset-base : end-base]

@@ -23,6 +23,7 @@ const (
 	OutcomeOpen        Outcome = "open"
 	OutcomeStop        Outcome = "stop"
 	OutcomeLength      Outcome = "length"
+	OutcomeFilter      Outcome = "content_filter" // a plugin ended the text
 	OutcomeCancelled   Outcome = "cancelled"
 	OutcomeError       Outcome = "error"
 	OutcomeInterrupted Outcome = "interrupted"
@@ -68,6 +69,9 @@ type Record struct {
 	DecodeMS         float64   `json:"decode_ms"`
 	FirstTokenMS     float64   `json:"first_token_ms"`
 	SampleMS         float64   `json:"sample_ms"` // time inside the sampling chain
+
+	Plugins    []PluginReport    `json:"plugins,omitempty"`     // what they did and cost
+	PluginMeta map[string]string `json:"plugin_meta,omitempty"` // JSON values that they left, by plugin and key
 }
 
 // RecordQuery selects records for browsing, newest first.

@@ -44,6 +44,9 @@ func (c *Config) end(r *Record) {
 // close ends a sequence: the record first, so that it is closed before the reader
 // sees the end, then the completion.
 func (s *scheduler) close(q *sequence) {
+	if q.plug != nil {
+		s.endPlugins(q)
+	}
 	now := s.cfg.Now()
 	var failure *Error
 	if q.err != nil {
@@ -87,7 +90,7 @@ func (s *scheduler) close(q *sequence) {
 	}
 	q.c.finish(last, &Result{
 		ID: r.ID, Created: q.created, Model: s.info.Name, Text: r.Text, Tokens: r.Tokens,
-		Finish: q.reason, Usage: usage, DraftedTokens: r.DraftedTokens, AcceptedTokens: r.AcceptedTokens, Timings: t, Params: r.Params, Seed: r.Seed, Backend: r.Backend, Warnings: q.warn,
+		Finish: q.reason, Usage: usage, DraftedTokens: r.DraftedTokens, AcceptedTokens: r.AcceptedTokens, Timings: t, Params: r.Params, Seed: r.Seed, Backend: r.Backend, Warnings: q.warn, Plugins: r.Plugins,
 	}, nil)
 }
 

@@ -32,6 +32,8 @@ type Request struct {
 	TopLogprobs      int // extension: alternatives per token, 0 = none
 	Stream           bool
 	Speculate        Speculation // extension; empty: as configured
+
+	Plugins []PluginChoice // extension; nil: the model's or the server's, empty: none
 }
 
 // Bias is one entry of logit_bias.

@@ -50,6 +50,10 @@ type scheduler struct {
 	pace    pace
 	spec    speculator
 	scratch sampling.Scratch
+	timer   *time.Timer // see await
+
+	workers   sync.WaitGroup // goroutines of sequences with plugins
+	scratches sync.Pool      // their sampling.Scratch
 }
 
 func newScheduler(cfg *Config, m Model) *scheduler {
@@ -58,6 +62,7 @@ func newScheduler(cfg *Config, m Model) *scheduler {
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.moves = s.info.Moves
+	s.scratches.New = func() any { return new(sampling.Scratch) }
 	s.rows = make([]engine.Row, 0, s.info.MaxRows)
 	if d, ok := m.(Drafted); ok {
 		s.spec.model = draft.NewModel(d.Draft(), s.unguessable, cfg.Now)
@@ -125,6 +130,7 @@ func (s *scheduler) run() {
 	for s.collect() {
 		s.step()
 	}
+	s.workers.Wait()
 	if err := s.model.Close(); err != nil {
 		s.cfg.Logger.Error("model did not close cleanly", "model", s.info.Name, "error", err)
 	}
@@ -134,11 +140,18 @@ func (s *scheduler) run() {
 // until there is a sequence to run, and returns false when there will be none.
 func (s *scheduler) collect() bool {
 	for {
+		for _, q := range s.running {
+			if q.busy() {
+				s.reap(q)
+			}
+		}
 		s.dropCancelled()
 		for s.admit() {
 		}
-		if len(s.running) > 0 {
-			return true
+		for _, q := range s.running {
+			if !q.busy() {
+				return true
+			}
 		}
 		s.mu.Lock()
 		over := s.retired && s.places == 0
@@ -171,7 +184,7 @@ func (s *scheduler) dropCancelled() {
 		s.leave(q, false)
 	}
 	for _, q := range s.running {
-		if abandon || q.c.cancelled.Load() {
+		if (abandon || q.c.cancelled.Load()) && !q.busy() {
 			q.err = errCancelled
 		}
 	}
@@ -222,6 +235,9 @@ func (s *scheduler) admit() bool {
 	}
 	q.fed, q.started, q.moves = q.cached, s.cfg.Now(), s.moves
 	s.running = append(s.running, q)
+	if q.plug != nil {
+		s.startWork(q)
+	}
 	return true
 }
 
@@ -278,7 +294,7 @@ func (s *scheduler) form() (prompts int) {
 	s.rows, s.batch = s.rows[:0], s.batch[:0]
 	reading, missing := 0, 0
 	for _, q := range s.running {
-		if q.prefilling() {
+		if !q.busy() && q.prefilling() {
 			reading++
 			missing += len(q.tokens) - q.fed
 		}
@@ -325,7 +341,7 @@ func (s *scheduler) decoding(limit int) (n int) {
 	next := 0
 	for i := range s.running {
 		at := (s.turn + i) % len(s.running)
-		if q := s.running[at]; !q.prefilling() && n < limit {
+		if q := s.running[at]; !q.busy() && !q.prefilling() && n < limit {
 			s.batch = append(s.batch, q)
 			n++
 			next = at + 1
@@ -340,13 +356,13 @@ func (s *scheduler) decoding(limit int) (n int) {
 func (s *scheduler) share(budget, reading int) {
 	equal := budget / reading
 	for _, q := range s.running {
-		if q.prefilling() {
+		if !q.busy() && q.prefilling() {
 			q.take = min(len(q.tokens)-q.fed, equal)
 			budget -= q.take
 		}
 	}
 	for _, q := range s.running {
-		if q.prefilling() {
+		if !q.busy() && q.prefilling() {
 			more := min(len(q.tokens)-q.fed-q.take, budget)
 			q.take += more
 			budget -= more
@@ -368,6 +384,11 @@ func (s *scheduler) deal(heads []engine.Head) error {
 		if n == 0 {
 			continue
 		}
+		if q.plug != nil {
+			q.plug.hand(heads[:n])
+			heads = heads[n:]
+			continue
+		}
 		used := q.read(heads[:n], s.vocab, s.cfg.Now, &s.scratch)
 		heads = heads[n:]
 		if used == n {
@@ -377,6 +398,7 @@ func (s *scheduler) deal(heads []engine.Head) error {
 			q.err = err
 		}
 	}
+	s.await()
 	return nil
 }
 
@@ -384,14 +406,14 @@ func (s *scheduler) deal(heads []engine.Head) error {
 func (s *scheduler) sweep() {
 	over := false
 	for _, q := range s.running {
-		over = over || q.over()
+		over = over || !q.busy() && q.over()
 	}
 	if !over {
 		return
 	}
 	keep := s.running[:0]
 	for _, q := range s.running {
-		if !q.over() {
+		if q.busy() || !q.over() {
 			keep = append(keep, q)
 			continue
 		}
@@ -399,6 +421,10 @@ func (s *scheduler) sweep() {
 			s.cfg.Logger.Error("slot was not released", "slot", q.slot, "error", err)
 		}
 		s.forget(q)
+		if q.plug != nil {
+			q.plug.jobs <- endPlugged // which leaves
+			continue
+		}
 		s.leave(q, true)
 	}
 	clear(s.running[len(keep):])

@@ -32,6 +32,7 @@ type sequence struct {
 	take   int // prompt rows in the batch being formed
 	heads  int // heads of the batch being run that are this sequence's
 	ahead  ahead
+	plug   *plugged // nil: there are no plugins
 
 	// Clock readings.
 	arrived, queued, started, first time.Time

@@ -66,21 +66,36 @@ func (s *Service) serving() (*scheduler, error) {
 
 // start queues a request with one scheduler.
 func (s *Service) start(ctx context.Context, sch *scheduler, r *Request) (*Completion, error) {
-	q, err := s.prepare(sch, r)
+	plugins, from, err := sch.choosePlugins(r)
 	if err != nil {
 		return nil, err
 	}
-	if err := sch.reserve(); err != nil {
+	q, err := s.prepare(sch, r)
+	if err == nil {
+		err = sch.reserve()
+	}
+	if err != nil {
+		release(plugins)
 		return nil, err
 	}
+	q.record.Params = append(q.record.Params, pluginParams(plugins, from)...)
 	s.cfg.begin(ctx, q.record)
 	q.queued = s.cfg.Now()
 	if q.max == 0 {
+		release(plugins)
 		// Nothing is to be generated, so no slot is needed.
 		q.reason = FinishLength
 		sch.leave(q, false)
 		sch.signal()
 		return q.c, nil
+	}
+	if len(plugins) > 0 {
+		if q.err = sch.openPlugins(q, r, plugins); q.err != nil {
+			sch.leave(q, false)
+			sch.signal()
+			return q.c, nil
+		}
+		q.queued = s.cfg.Now()
 	}
 	q.c.wake = sch.signal
 	stop := context.AfterFunc(ctx, q.c.Close)

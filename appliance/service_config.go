@@ -15,6 +15,9 @@ const (
 	DefaultMaxTokens = 512
 	// DefaultQueueMax is how many requests may wait for a slot.
 	DefaultQueueMax = 64
+	// DefaultPluginWait is how long a step waits for plugins: most take far less, and a
+	// stream that shares the step with a slow one does not feel it.
+	DefaultPluginWait = 3 * time.Millisecond
 )
 
 // Config says how a Service works. Zero values take the defaults named. It is
@@ -43,6 +46,14 @@ type Config struct {
 	// LoRA are the adapters of the models that are given to the service, with the
 	// strengths for requests that name none.
 	LoRA []LoRA
+
+	Plugins         Plugins                   // nil: there are none
+	DefaultPlugins  []PluginChoice            // of requests that name none
+	ModelPlugins    map[string][]PluginChoice // the same, by the model's name; they come before DefaultPlugins
+	RequiredPlugins []PluginChoice            // of every request
+	// PluginWait is how long the other sequences of a step wait for one with plugins,
+	// which then misses steps until it is done; default DefaultPluginWait.
+	PluginWait time.Duration
 }
 
 // Validate reports the first value that is out of range, naming it.
@@ -110,6 +121,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.DraftMax == 0 {
 		c.DraftMax = DefaultDraftMax
+	}
+	if c.PluginWait == 0 {
+		c.PluginWait = DefaultPluginWait
 	}
 	return c
 }

@@ -61,6 +61,7 @@ type ahead struct {
 
 	guesses []draft.Guess
 	run     []int32 // the guesses in the batch, as tokens behind the sequence's last
+	forced  int     // so many of them first are no guesses: plugins force them
 	drafted int     // guesses that were run
 	came    int     // of these, those that became text
 }
@@ -71,7 +72,8 @@ func (s *scheduler) speculate(decoding []*sequence, prompts, room int) {
 	p := &s.spec
 	asked := false
 	for _, q := range decoding {
-		q.ahead.run, q.ahead.guesses = q.ahead.run[:0], q.ahead.guesses[:0]
+		q.ahead.run, q.ahead.guesses, q.ahead.forced = q.ahead.run[:0], q.ahead.guesses[:0], 0
+		room -= s.forced(q, room)
 		asked = asked || q.ahead.mode == SpeculateDraft
 	}
 	extra := s.pace.perRow.Seconds() * float64(prompts)
@@ -93,7 +95,7 @@ func (s *scheduler) speculate(decoding []*sequence, prompts, room int) {
 		for _, g := range p.bids[i].Guesses[:p.bids[i].Take] {
 			q.ahead.run = append(q.ahead.run, g.ID)
 		}
-		if len(q.ahead.run) == 0 {
+		if p.bids[i].Take == 0 {
 			continue
 		}
 		if err := s.mark(q); err != nil {
@@ -106,7 +108,7 @@ func (s *scheduler) speculate(decoding []*sequence, prompts, room int) {
 // lookUp fills the guesses of a sequence from its own text, if that is its source.
 func (s *scheduler) lookUp(q *sequence) {
 	a := &q.ahead
-	if a.mode != SpeculateLookup {
+	if a.mode != SpeculateLookup || len(a.run) > 0 {
 		return
 	}
 	if a.lookup == nil {
@@ -128,7 +130,7 @@ func (s *scheduler) ask(decoding []*sequence) (seconds float64) {
 	p := &s.spec
 	p.asks = p.asks[:0]
 	for _, q := range decoding {
-		if q.ahead.mode != SpeculateDraft {
+		if q.ahead.mode != SpeculateDraft || len(q.ahead.run) > 0 {
 			continue
 		}
 		if q.ahead.reader == nil {
@@ -144,7 +146,7 @@ func (s *scheduler) ask(decoding []*sequence) (seconds float64) {
 	took, err := p.model.Guess(p.asks, len(decoding), &p.price)
 	for _, q := range decoding {
 		switch a := &q.ahead; {
-		case a.reader == nil:
+		case a.reader == nil || len(a.run) > 0:
 		case err != nil:
 			s.quiet(q, err)
 		default:

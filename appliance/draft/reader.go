@@ -44,7 +44,7 @@ type Reader struct {
 // about as well as a greedy one; penalties and further stages are left out.
 func (m *Model) NewReader(p sampling.Params) (*Reader, error) {
 	p.Vocab = m.info.Vocab
-	p.PresencePenalty, p.FrequencyPenalty, p.Stages, p.TopLogprobs = 0, 0, nil, 0
+	p.PresencePenalty, p.FrequencyPenalty, p.Stages, p.Plugins, p.TopLogprobs = 0, 0, nil, nil, 0
 	chain, err := sampling.New(p)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,119 @@
+package appliancetest
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+
+	"ganglion/appliance"
+	"ganglion/plugins/abi"
+	"ganglion/plugins/pipeline"
+	"ganglion/plugins/pipeline/pipelinetest"
+)
+
+// Plugins are plugins written in Go. The zero value has none; it is safe for concurrent
+// use.
+type Plugins struct {
+	mu    sync.Mutex
+	list  map[string]*plugin
+	refs  int
+	ended map[string][]bool
+}
+
+var _ appliance.Plugins = (*Plugins)(nil)
+
+// plugin is one of them.
+type plugin struct {
+	*Plugins
+	code   *pipelinetest.Plugin
+	opened func(appliance.PluginOpen)
+}
+
+// Add adds a plugin under the name of its manifest, with a schema of its configuration;
+// an empty one allows none. What opens an instance is shown to opened, where it is not
+// nil.
+func (p *Plugins) Add(code *pipelinetest.Plugin, schema string, opened func(appliance.PluginOpen)) *Plugins {
+	if schema == "" {
+		schema = `{"type":"object","additionalProperties":false}`
+	}
+	s, err := abi.ParseSchema([]byte(schema))
+	if err != nil {
+		panic(err)
+	}
+	m := &code.Manifest
+	m.Schema = s
+	if m.Version == "" {
+		m.Version = "1.0.0"
+	}
+	if m.Draft == "" {
+		m.Draft = abi.DraftSnapshot
+	}
+	if m.OnError == "" {
+		m.OnError = abi.OnErrorFail
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.list == nil {
+		p.list = map[string]*plugin{}
+	}
+	p.list[m.Name] = &plugin{p, code, opened}
+	return p
+}
+
+// Find implements appliance.Plugins; a range of versions is one version.
+func (p *Plugins) Find(name, versions string) (appliance.Plugin, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := p.list[name]
+	switch {
+	case g == nil || versions != "" && versions != g.code.Manifest.Version:
+		return nil, fmt.Errorf("%w: %s", appliance.ErrNoPlugin, name)
+	case name == "quarantined":
+		return nil, fmt.Errorf("it failed three times")
+	}
+	p.refs++
+	return g, nil
+}
+
+// Ended implements appliance.Plugins.
+func (p *Plugins) Ended(hash string, failed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended == nil {
+		p.ended = map[string][]bool{}
+	}
+	p.ended[hash] = append(p.ended[hash], failed)
+}
+
+// Failures returns by hash whether each request ended with a failure.
+func (p *Plugins) Failures() map[string][]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.ended)
+}
+
+// Held returns how many plugins were found and not given back.
+func (p *Plugins) Held() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refs
+}
+
+func (g *plugin) Manifest() *abi.Manifest { return &g.code.Manifest }
+func (g *plugin) Hash() string            { return "hash of " + g.code.Manifest.Name }
+
+func (g *plugin) Open(o appliance.PluginOpen) (pipeline.Instance, error) {
+	if g.opened != nil {
+		g.opened(o)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock() // Opened is counted
+	s := g.code.Spec(o.Size)
+	return s.Open()
+}
+
+func (g *plugin) Release() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refs--
+}

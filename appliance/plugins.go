@@ -1,0 +1,219 @@
+package appliance
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"ganglion/plugins/abi"
+	"ganglion/plugins/pipeline"
+)
+
+// MaxPlugins is how many plugins one request may run, those of the operator included.
+const MaxPlugins = 16
+
+// Plugins is where plugins come from. Its methods are safe for concurrent use.
+type Plugins interface {
+	// Find returns a plugin that is ready, by name and a range of versions, where an empty
+	// one means any. The error wraps ErrNoPlugin where there is none; any other one says
+	// why the plugin may not be used now. The caller gives it back with Release.
+	Find(name, versions string) (Plugin, error)
+	// Ended tells how a plugin came through a request, by the hash of its file.
+	Ended(hash string, failed bool)
+}
+
+// ErrNoPlugin says that no plugin has a name, or none of its versions is in a range.
+var ErrNoPlugin = errors.New("appliance: there is no such plugin")
+
+// Plugin is a plugin that requests may use, safe for concurrent use.
+type Plugin interface {
+	Manifest() *abi.Manifest
+	Hash() string // of its file
+	// Open makes an instance for one sequence, nil where the plugin is not interested in
+	// the request.
+	Open(o PluginOpen) (pipeline.Instance, error)
+	// Release gives the plugin back. Instances that are open stay usable.
+	Release()
+}
+
+// PluginOpen is what a plugin hears of a request, and what it may use of it.
+type PluginOpen struct {
+	Request  string // id
+	Config   []byte // JSON, checked, with its defaults
+	Sequence int
+	Seed     uint64
+	Vocab    Vocabulary
+	Model    string
+	Size     int // of the vocabulary as the model has it
+	Context  int // tokens that the sequence may have
+
+	Temperature, TopP, MinP              float64
+	TopK                                 int
+	PresencePenalty, FrequencyPenalty    float64
+	MaxTokens, PromptTokens, PromptBytes int
+	Stream                               bool
+
+	// Text returns at least the last n bytes of the generated text, with what is held
+	// back, or all of it. The bytes are valid until the next hook.
+	Text func(n int) []byte
+	// Clock is the time since the request arrived, in milliseconds.
+	Clock func() int64
+	// Meta takes a value for the request's record.
+	Meta func(key string, value []byte)
+}
+
+// PluginChoice asks for a plugin.
+type PluginChoice struct {
+	Name     string
+	Versions string // a range; empty: any
+	Config   []byte // a JSON object; nil: all defaults
+	OnError  string // a pipeline.Policy; empty: as the manifest says
+	Inline   bool   // the request brings the plugin's code
+	// At names the place of the choice in errors, as a JSON pointer or the header's name.
+	At string
+}
+
+// ParsePlugins reads a list of plugins as the header Ganglion-Plugins and the settings
+// write it: "xtc;probability=0.5, dry@2;on_error=skip". A value is JSON where it can be
+// read as such, else text. At names the place in errors.
+func ParsePlugins(text, at string) ([]PluginChoice, error) {
+	list := []PluginChoice{}
+	items, err := splitQuoted(text, ',')
+	if err != nil {
+		return nil, Errorf(CodeInvalid, at, "%s: %s", at, err)
+	}
+	for _, item := range items {
+		if strings.TrimSpace(item) == "" {
+			continue
+		}
+		c, err := parsePlugin(item)
+		if err != nil {
+			return nil, Errorf(CodeInvalid, at, "%s: %s", at, err)
+		}
+		c.At = at
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// parsePlugin reads NAME@VERSIONS;key=value;….
+func parsePlugin(item string) (c PluginChoice, err error) {
+	parts, _ := splitQuoted(item, ';')
+	c.Name, c.Versions, _ = strings.Cut(strings.TrimSpace(parts[0]), "@")
+	if c.Name == "" {
+		return c, fmt.Errorf("%s names no plugin", quote(item))
+	}
+	var config []byte
+	for _, p := range parts[1:] {
+		key, value, ok := strings.Cut(p, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		switch {
+		case !ok || key == "":
+			return c, fmt.Errorf("%s is not key=value", quote(p))
+		case key == "on_error":
+			c.OnError = value
+			continue
+		}
+		if _, err := abi.ParseJSON([]byte(value)); err != nil {
+			value = quoteJSON(value)
+		}
+		config = append(config, ',')
+		config = append(append(append(config, quoteJSON(key)...), ':'), value...)
+	}
+	if config != nil {
+		config[0] = '{'
+		c.Config = append(config, '}')
+	}
+	return c, nil
+}
+
+// quoteJSON writes text as a JSON string.
+func quoteJSON(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < ' ':
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// splitQuoted splits a text at a separator outside of quotation marks, brackets and
+// braces, so that values may be JSON.
+func splitQuoted(s string, by byte) (parts []string, err error) {
+	from, depth, quoted := 0, 0, false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			depth++
+		case c == ']' || c == '}':
+			depth--
+		case c == by && depth == 0:
+			parts = append(parts, s[from:i])
+			from = i + 1
+		}
+	}
+	if quoted || depth != 0 {
+		return nil, fmt.Errorf("a quotation mark or bracket is not closed in %s", quote(s))
+	}
+	return append(parts, s[from:]), nil
+}
+
+// PluginReport is what a plugin did and cost in one request.
+type PluginReport struct {
+	Name      string  `json:"name"`
+	Version   string  `json:"version"`
+	Hash      string  `json:"hash"`
+	Outcome   string  `json:"outcome"`         // ok, skipped, restarted, failed, not interested
+	Error     string  `json:"error,omitempty"` // code and message of the latest failure
+	Calls     int     `json:"calls"`
+	MicrosPer float64 `json:"us_per_token"`
+	FuelPer   float64 `json:"fuel_per_token"`
+	Changed   int     `json:"tokens_changed"`
+	Rewritten int     `json:"texts_rewritten"`
+	Rewinds   int     `json:"rewinds"`
+	Config    string  `json:"config,omitempty"` // as checked, with its defaults
+	code      string
+}
+
+// Summary is the report as the header Ganglion-Plugins shows it.
+func (r *PluginReport) Summary() string {
+	s := r.Name + "@" + r.Version + " " + r.Outcome
+	if r.code != "" {
+		s += "=" + r.code
+	}
+	if r.Calls > 0 {
+		s += " " + strconv.FormatFloat(r.MicrosPer, 'f', 1, 64) + "us/tok fuel=" + strconv.FormatFloat(r.FuelPer, 'f', 0, 64)
+	}
+	return s
+}
+
+// PluginSummary is the value of the header Ganglion-Plugins in an answer.
+func PluginSummary(reports []PluginReport) string {
+	parts := make([]string, len(reports))
+	for i := range reports {
+		parts[i] = reports[i].Summary()
+	}
+	return strings.Join(parts, "; ")
+}
+
+// PluginFault is how a plugin made a request fail.
+type PluginFault struct {
+	Code            string // trap, fuel, memory, action, nan, empty, quota, livelock, open, panic, error
+	Plugin, Version string
+	Step            int
+}
