@@ -312,7 +312,6 @@ func reportOf(r *pipeline.Report, tokens int) PluginReport {
 		Changed: r.Changed, Rewritten: r.Rewritten, Rewinds: r.Rewinds,
 	}
 	if r.Error != nil {
-		out.code = r.Error.Code
 		out.Error = r.Error.Code + ": " + r.Error.Message
 	}
 	return out

@@ -186,15 +186,19 @@ type PluginReport struct {
 	Changed   int     `json:"tokens_changed"`
 	Rewritten int     `json:"texts_rewritten"`
 	Rewinds   int     `json:"rewinds"`
-	Config    string  `json:"config,omitempty"` // as checked, with its defaults
-	code      string
+}
+
+// Code is the code of the latest failure; empty where there was none.
+func (r *PluginReport) Code() string {
+	code, _, _ := strings.Cut(r.Error, ":")
+	return code
 }
 
 // Summary is the report as the header Ganglion-Plugins shows it.
 func (r *PluginReport) Summary() string {
 	s := r.Name + "@" + r.Version + " " + r.Outcome
-	if r.code != "" {
-		s += "=" + r.code
+	if c := r.Code(); c != "" {
+		s += "=" + c
 	}
 	if r.Calls > 0 {
 		s += " " + strconv.FormatFloat(r.MicrosPer, 'f', 1, 64) + "us/tok fuel=" + strconv.FormatFloat(r.FuelPer, 'f', 0, 64)

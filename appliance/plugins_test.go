@@ -35,8 +35,8 @@ func with(t testing.TB, m *appliancetest.Scripted, cfg appliance.Config, list ..
 			t.Errorf("%d plugins were not given back", n)
 		}
 		for _, c := range list {
-			if c.Opened != c.Closed {
-				t.Errorf("%s: %d instances opened, %d closed", c.Manifest.Name, c.Opened, c.Closed)
+			if c.Opened() != c.Closed() {
+				t.Errorf("%s: %d instances opened, %d closed", c.Manifest.Name, c.Opened(), c.Closed())
 			}
 		}
 	})

@@ -87,6 +87,11 @@ func ended(id string) *appliance.Record {
 	}
 	r.PromptTokens, r.CachedTokens, r.CompletionTokens = 7, 5, 3
 	r.DraftedTokens, r.AcceptedTokens = 4, 2
+	r.Plugins = []appliance.PluginReport{
+		{Name: "xtc", Version: "1.2.0", Hash: "abc", Outcome: "ok", Calls: 4, MicrosPer: 1.5, FuelPer: 1438.25, Changed: 1},
+		{Name: "pii", Version: "0.1.0-rc.1", Hash: "def", Outcome: "skipped", Error: "trap: unreachable in secret words", Rewritten: 2, Rewinds: 3},
+	}
+	r.PluginMeta = map[string]string{"pii.found": `{"secret":"words"}`}
 	r.Backend, r.Device, r.Moved = "cpu", "processor", "vulkan (card) failed; went on with cpu (processor)"
 	r.QueueMS, r.PrefillMS, r.DecodeMS, r.FirstTokenMS, r.SampleMS = 0.25, 1.5, 2.5, 3.5, 0.125
 	return r

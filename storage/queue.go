@@ -146,6 +146,7 @@ func (l *Log) newOp(r *appliance.Record, end bool) *op {
 		withoutText(rec)
 		rec.Params = withoutWords(rec.Params)
 		rec.ErrorMessage = ""
+		withoutPluginText(rec)
 	} else if limit := l.size.maxRecord; limit > 0 && int64(len(rec.Body))+int64(len(rec.Prompt))+int64(len(rec.Text)) > limit {
 		o.kept = keptTooLarge
 		withoutText(rec)
@@ -153,6 +154,10 @@ func (l *Log) newOp(r *appliance.Record, end bool) *op {
 	o.bytes = int64(len(rec.Body)+len(rec.Prompt)+len(rec.Text)) + 1024
 	for i := range rec.Tokens {
 		o.bytes += 16 + 24*int64(len(rec.Tokens[i].Top))
+	}
+	o.bytes += 512 * int64(len(rec.Plugins))
+	for key, value := range rec.PluginMeta {
+		o.bytes += int64(len(key) + len(value))
 	}
 	return o
 }

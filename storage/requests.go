@@ -128,13 +128,15 @@ func (l *Log) Get(ctx context.Context, id string) (*appliance.Record, error) {
 		return nil, l.notOpen()
 	}
 	query := "SELECT " + fmt.Sprintf(summaryColumns, "prompt", "text") +
-		", params, body, tokens FROM requests JOIN request_data USING (seq) WHERE id = ?"
+		", params, body, tokens, plugins, plugin_meta FROM requests JOIN request_data USING (seq) WHERE id = ?"
 	var (
 		r            appliance.Record
 		params       string
 		body, tokens []byte
+
+		plugins, meta string
 	)
-	_, err := scanSummary(l.read.QueryRowContext(ctx, query, id), &r, &params, &body, &tokens)
+	_, err := scanSummary(l.read.QueryRowContext(ctx, query, id), &r, &params, &body, &tokens, &plugins, &meta)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -145,7 +147,10 @@ func (l *Log) Get(ctx context.Context, id string) (*appliance.Record, error) {
 	if r.Params, err = parseParams(params); err != nil {
 		return nil, fmt.Errorf("storage: record %q: parameters: %w", id, err)
 	}
-	if r.Tokens, err = parseTokens(tokens, r.Text); err != nil {
+	if r.Tokens, err = parseTokens(tokens, r.Text); err == nil {
+		err = parsePlugins(&r, plugins, meta)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("storage: record %q: %w", id, err)
 	}
 	return &r, nil

@@ -258,7 +258,7 @@ UPDATE requests SET ended_at = ?, outcome = ?, error_code = ?, error_message = ?
 	kept = CASE WHEN kept = 'all' THEN ? ELSE kept END
 WHERE id = ?`
 
-const updateData = `UPDATE request_data SET tokens = ? WHERE seq = (SELECT seq FROM requests WHERE id = ?)`
+const updateData = `UPDATE request_data SET tokens = ?, plugins = ?, plugin_meta = ? WHERE seq = (SELECT seq FROM requests WHERE id = ?)`
 
 // update closes the row of a record and returns the number of rows it found.
 func (o *op) update(ctx context.Context, tx *sql.Tx) (int64, error) {
@@ -277,8 +277,10 @@ func (o *op) update(ctx context.Context, tx *sql.Tx) (int64, error) {
 	if err != nil || n == 0 {
 		return 0, err
 	}
-	if tokens := appendTokens(r.Tokens, r.Text); tokens != nil {
-		_, err = tx.ExecContext(ctx, updateData, tokens, r.ID)
+	tokens := appendTokens(r.Tokens, r.Text)
+	plugins, meta, err := formatPlugins(r)
+	if err == nil && (tokens != nil || plugins != "") {
+		_, err = tx.ExecContext(ctx, updateData, tokens, plugins, meta, r.ID)
 	}
 	return n, err
 }

@@ -147,8 +147,8 @@ func TestIllegalActions(t *testing.T) {
 		if e.Code != c.want || e.Plugin != "x" || e.Version != "1.0.0" || e.Step < 3 || e.Step > 4 {
 			t.Errorf("%s: %v, want code %s at step 3 or 4", name, e, c.want)
 		}
-		if p.Closed != p.Opened {
-			t.Errorf("%s: %d instances opened, %d closed", name, p.Opened, p.Closed)
+		if p.Closed() != p.Opened() {
+			t.Errorf("%s: %d instances opened, %d closed", name, p.Opened(), p.Closed())
 		}
 		if r := x.Reports()[0]; r.Outcome != pipeline.OutcomeFailed || r.Error != e {
 			t.Errorf("%s: report %+v", name, r)
@@ -160,8 +160,8 @@ func TestIllegalActions(t *testing.T) {
 		if !slices.Equal(got, until(11, 22)) || len(x.warned) != 1 || x.warned[0].Code != c.want {
 			t.Errorf("%s: skipped: %v, %v", name, got, x.warned)
 		}
-		if r := x.Reports()[0]; r.Outcome != pipeline.OutcomeSkipped || p.Closed != 1 {
-			t.Errorf("%s: skipped: %+v, %d closed", name, r, p.Closed)
+		if r := x.Reports()[0]; r.Outcome != pipeline.OutcomeSkipped || p.Closed() != 1 {
+			t.Errorf("%s: skipped: %+v, %d closed", name, r, p.Closed())
 		}
 	}
 }
@@ -301,10 +301,10 @@ func TestDynamicTemperature(t *testing.T) {
 func TestArgmaxInvariantIsLeftOutOfGreedyRequests(t *testing.T) {
 	p := in(abi.SlotTruncate, abi.HookLogits, func(f *pipelinetest.Frame) abi.Action { return 0 })
 	p.Manifest.ArgmaxInvariant = true
-	if run(t, one(p)); p.Opened != 0 {
+	if run(t, one(p)); p.Opened() != 0 {
 		t.Error("it was opened for a greedy request")
 	}
-	if run(t, one(p), func(_ *pipeline.Options, p *sampling.Params) { p.Temperature = 1 }); p.Opened != 1 {
+	if run(t, one(p), func(_ *pipeline.Options, p *sampling.Params) { p.Temperature = 1 }); p.Opened() != 1 {
 		t.Error("it was not opened for a drawn one")
 	}
 }
@@ -312,8 +312,8 @@ func TestArgmaxInvariantIsLeftOutOfGreedyRequests(t *testing.T) {
 func TestTwoChoosers(t *testing.T) {
 	c := func(f *pipelinetest.Frame) abi.Action { return 0 }
 	a, b := in(abi.SlotChoose, abi.HookChoose, c), in(abi.SlotChoose, abi.HookChoose, c)
-	if _, err := begin(t, []*pipelinetest.Plugin{a, b}); !errors.Is(err, pipeline.ErrTwoChoosers) || a.Closed != 1 || b.Closed != 1 {
-		t.Errorf("%v, %d and %d closed", err, a.Closed, b.Closed)
+	if _, err := begin(t, []*pipelinetest.Plugin{a, b}); !errors.Is(err, pipeline.ErrTwoChoosers) || a.Closed() != 1 || b.Closed() != 1 {
+		t.Errorf("%v, %d and %d closed", err, a.Closed(), b.Closed())
 	}
 }
 
@@ -374,8 +374,8 @@ func TestRestart(t *testing.T) {
 	if want := append(until(11, 14), until(16, 23)...); !slices.Equal(got, want) {
 		t.Errorf("tokens %v, want %v", got, want)
 	}
-	if !slices.Equal(replayed, until(11, 14)) || x.Reports()[0].Outcome != pipeline.OutcomeRestarted || p.Closed != 1 {
-		t.Errorf("replayed %v, report %+v, %d closed", replayed, x.Reports()[0], p.Closed)
+	if !slices.Equal(replayed, until(11, 14)) || x.Reports()[0].Outcome != pipeline.OutcomeRestarted || p.Closed() != 1 {
+		t.Errorf("replayed %v, report %+v, %d closed", replayed, x.Reports()[0], p.Closed())
 	}
 	fatal, made = 2, 0
 	x, err := begin(t, one(p))

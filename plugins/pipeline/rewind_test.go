@@ -91,12 +91,12 @@ func TestRewind(t *testing.T) {
 			t.Errorf("%s: the other plugin counted %d, want %d of %v", draft, sum(), total, got)
 		}
 		opened := map[abi.Draft]int{abi.DraftSnapshot: 1, abi.DraftSelf: 1}[draft]
-		if opened > 0 && c.Opened != opened {
-			t.Errorf("%s: it was opened %d times", draft, c.Opened)
-		} else if opened == 0 && c.Opened < 2 {
+		if opened > 0 && c.Opened() != opened {
+			t.Errorf("%s: it was opened %d times", draft, c.Opened())
+		} else if opened == 0 && c.Opened() < 2 {
 			t.Errorf("%s: it was not opened again", draft)
 		}
-		if r := x.Reports(); r[1].Rewinds < 1 || b.Opened != 1 {
+		if r := x.Reports(); r[1].Rewinds < 1 || b.Opened() != 1 {
 			t.Errorf("%s: reports %+v", draft, r)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"sync/atomic"
 
 	"ganglion/plugins/abi"
 	"ganglion/plugins/pipeline"
@@ -32,8 +33,14 @@ type Plugin struct {
 	Mask, Full        bool
 	History           int // room for tokens; 0: 4,096
 
-	Opened, Closed int // instances so far
+	opened, closed atomic.Int64
 }
+
+// Opened tells how many instances there were so far.
+func (p *Plugin) Opened() int { return int(p.opened.Load()) }
+
+// Closed tells how many instances were closed.
+func (p *Plugin) Closed() int { return int(p.closed.Load()) }
 
 // Spec returns the plugin as one request chose it, for a vocabulary.
 func (p *Plugin) Spec(vocab int) pipeline.Spec {
@@ -52,7 +59,7 @@ func (p *Plugin) Spec(vocab int) pipeline.Spec {
 				return nil, err
 			}
 		}
-		p.Opened++
+		p.opened.Add(1)
 		g := &guest{p: p, hooks: p.Hooks}
 		if p.New != nil {
 			g.hooks = p.New()
@@ -126,7 +133,7 @@ func (g *guest) Restore(b []byte) error {
 func (g *guest) Close() error {
 	if !g.closed {
 		g.closed = true
-		g.p.Closed++
+		g.p.closed.Add(1)
 	}
 	return nil
 }
