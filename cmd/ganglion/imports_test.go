@@ -52,11 +52,11 @@ plugins/wasm:
 plugins/wasm/wasmtest: plugins/wasm
 plugins/builtin:
 plugins/sdk:
-appliance: appliance/draft gpu/engine gpu/ops gpu/tokenizer plugins/sampling
+appliance: appliance/draft gpu/engine gpu/ops gpu/tokenizer plugins/abi plugins/pipeline plugins/sampling
 appliance/draft: gpu/engine gpu/ops plugins/sampling
 appliance/jsontext:
 appliance/media: appliance appliance/jsontext
-appliance/appliancetest: appliance gpu/engine gpu/ops gpu/tokenizer
+appliance/appliancetest: appliance gpu/engine gpu/ops gpu/tokenizer plugins/abi plugins/pipeline plugins/pipeline/pipelinetest
 storage: cgo appliance
 web: appliance appliance/media gpu/engine gpu/tokenizer web/api
 web/api: appliance appliance/jsontext appliance/media
