@@ -31,6 +31,9 @@ func (s *Server) completions(w *response, r *http.Request, _ httprouter.Params) 
 	if err != nil {
 		return err
 	}
+	if err := pluginHeader(r.Header, req); err != nil {
+		return err
+	}
 	details := r.Header.Get("Ganglion-Details") == "1"
 	if details {
 		req.Params.Logprobs = true
@@ -141,6 +144,9 @@ func (a *answer) whole(ctx context.Context, w *response) error {
 	if a.details {
 		out.Ganglion = a.ganglion(results[0])
 	}
+	if p := pluginSummary(results); p != "" {
+		w.Header().Set(headerPlugins, p)
+	}
 	w.json(http.StatusOK, encode(out))
 	return nil
 }
@@ -235,7 +241,8 @@ func (a *answer) usage(results []*appliance.Result) *api.Usage {
 func (a *answer) ganglion(r *appliance.Result) *api.Ganglion {
 	ms := func(d interface{ Seconds() float64 }) float64 { return d.Seconds() * 1000 }
 	g := &api.Ganglion{
-		ID: r.ID, Seed: r.Seed, Params: r.Params, Warnings: r.Warnings,
+		Plugins: r.Plugins,
+		ID:      r.ID, Seed: r.Seed, Params: r.Params, Warnings: r.Warnings,
 		CachedTokens: r.Usage.CachedTokens, Drafted: r.DraftedTokens, Accepted: r.AcceptedTokens, Model: r.Model, Backend: r.Backend, Numerics: a.info.numerics,
 		Timings: api.Timings{
 			QueueMS: ms(r.Timings.Queue), PrefillMS: ms(r.Timings.Prefill),

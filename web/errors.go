@@ -62,6 +62,8 @@ var failures = map[appliance.Code]failure{
 	codeEncoding:                   {status: http.StatusUnsupportedMediaType},
 	appliance.CodeCancelled:        {status: 499}, // nginx's number for a client that left
 	appliance.CodeInternal:         {status: http.StatusInternalServerError},
+	appliance.CodePlugin:           {status: http.StatusInternalServerError},
+	appliance.CodeRefused:          {status: http.StatusBadRequest},
 	appliance.CodeQueueFull:        {status: http.StatusServiceUnavailable, retryAfter: 1},
 	appliance.CodeLoading:          {status: http.StatusServiceUnavailable, retryAfter: 1},
 	appliance.CodeNoModel:          {status: http.StatusServiceUnavailable, retryAfter: 5},
@@ -110,6 +112,10 @@ func errorBody(e *appliance.Error) []byte {
 	body := api.ErrorBody{Error: api.Error{
 		Message: cut(e.Message, 1024), Type: errorType(failures[e.Code].status), Code: &code,
 	}}
+	if f := e.Plugin; f != nil {
+		body.Error.Type, body.Error.Code = string(appliance.CodePlugin), &f.Code
+		body.Error.Plugin, body.Error.Version, body.Error.Step = f.Plugin, f.Version, &f.Step
+	}
 	if e.Param != "" {
 		param := cut(e.Param, 128)
 		body.Error.Param = &param

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"unicode/utf8"
@@ -19,7 +20,7 @@ const (
 
 var outcomes = []appliance.Outcome{
 	"", appliance.OutcomeOpen, appliance.OutcomeStop, appliance.OutcomeLength,
-	appliance.OutcomeCancelled, appliance.OutcomeError, appliance.OutcomeInterrupted,
+	appliance.OutcomeFilter, appliance.OutcomeCancelled, appliance.OutcomeError, appliance.OutcomeInterrupted,
 }
 
 // listLog answers GET /v1/log, newest first.
@@ -78,6 +79,17 @@ func (s *Server) getLog(w *response, r *http.Request, p httprouter.Params) error
 	out.Prompt, out.Text = rec.Prompt, rec.Text
 	if out.Params == nil {
 		out.Params = []appliance.Param{}
+	}
+	if out.Plugins = rec.Plugins; out.Plugins == nil {
+		out.Plugins = []appliance.PluginReport{}
+	}
+	for key, value := range rec.PluginMeta {
+		if out.PluginMeta == nil {
+			out.PluginMeta = make(map[string]json.RawMessage, len(rec.PluginMeta))
+		}
+		if json.Valid([]byte(value)) {
+			out.PluginMeta[key] = json.RawMessage(value)
+		}
 	}
 	if !rec.EndedAt.IsZero() {
 		out.EndedAt = &rec.EndedAt

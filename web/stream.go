@@ -68,6 +68,9 @@ func (a *answer) stream(ctx context.Context, w *response) error {
 		last.Usage = a.usage(results)
 		_ = e.data(encode(last)) // a client that left here has its whole answer
 	}
+	if p := pluginSummary(results); p != "" {
+		w.Header().Set(http.TrailerPrefix+headerPlugins, p)
+	}
 	_ = e.done()
 	return nil
 }

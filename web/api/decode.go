@@ -19,7 +19,7 @@ var known = map[string]bool{
 	"stream": true, "stop": true, "seed": true, "presence_penalty": true,
 	"frequency_penalty": true, "logit_bias": true, "logprobs": true,
 	// extensions
-	"max_tokens": true, "n": true, "min_p": true, "top_logprobs": true, "stream_options": true, "speculate": true, "lora": true,
+	"max_tokens": true, "n": true, "min_p": true, "top_logprobs": true, "stream_options": true, "speculate": true, "lora": true, "plugins": true,
 	// other routes
 	"text": true, "special": true, "bos": true, "tokens": true, "id": true,
 }
@@ -51,6 +51,7 @@ func DecodeCompletion(body []byte, l media.Limits) (*CompletionRequest, error) {
 	r.Logprobs, p.TopLogprobs = d.logprobs()
 	p.Logprobs = r.Logprobs != NoLogprobs
 	p.LoRA = d.adapters("lora")
+	p.Plugins = d.plugins("plugins")
 	p.Speculate = appliance.Speculation(d.word("speculate"))
 	r.IncludeUsage = d.includeUsage("stream_options")
 	if n := d.ranged("n", 1, MaxChoices); n != nil {

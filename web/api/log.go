@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"time"
 
 	"ganglion/appliance"
@@ -54,6 +55,9 @@ type Record struct {
 	EndedAt      *time.Time        `json:"ended_at"`
 	Tokens       []TokenDetail     `json:"tokens"`
 	Request      string            `json:"request"`
+
+	Plugins    []appliance.PluginReport   `json:"plugins"`
+	PluginMeta map[string]json.RawMessage `json:"plugin_meta,omitempty"` // by "plugin.key"
 }
 
 // FoundList is the answer of GET /v1/models/found.

@@ -79,6 +79,8 @@ type Ganglion struct {
 	Model        string            `json:"model"`
 	Backend      string            `json:"backend"`
 	Numerics     string            `json:"numerics"`
+
+	Plugins []appliance.PluginReport `json:"plugins,omitempty"`
 }
 
 // Timings are the phases of a completion.
@@ -102,6 +104,11 @@ type Error struct {
 	Type    string  `json:"type"`
 	Param   *string `json:"param"`
 	Code    *string `json:"code"`
+
+	// Where a plugin made the request fail.
+	Plugin  string `json:"plugin,omitempty"`
+	Version string `json:"version,omitempty"`
+	Step    *int   `json:"step,omitempty"` // generated token, −1 before the first
 }
 
 // ModelList is the answer of GET /v1/models.
