@@ -120,10 +120,10 @@ func (s *scheduler) pluginOpen(q *sequence, r *Request, g *plugged, c chosen) Pl
 	p := &q.sampling
 	name := c.plugin.Manifest().Name
 	return PluginOpen{
-		Request: q.c.id, Config: c.config, Seed: uint64(p.Seed), Vocab: s.vocab, Model: s.info.Name, Size: s.info.Vocab,
+		Request: q.c.id, Config: c.config, Seed: uint64(p.Seed), Vocab: s.vocab, Model: s.info.Name, Hash: s.info.Hash, Size: s.info.Vocab, Prompt: r.Prompt,
 		Context: min(len(q.prompt)+q.max, s.info.Context), Temperature: p.Temperature, TopP: p.TopP, MinP: p.MinP, TopK: p.TopK,
 		PresencePenalty: p.PresencePenalty, FrequencyPenalty: p.FrequencyPenalty,
-		MaxTokens: q.max, PromptTokens: len(q.prompt), PromptBytes: len(r.Prompt), Stream: r.Stream,
+		MaxTokens: q.max, PromptTokens: len(q.prompt), Stream: r.Stream,
 		Text:  func(n int) []byte { return g.text(&q.flow, n) },
 		Clock: func() int64 { return s.cfg.Now().Sub(q.arrived).Milliseconds() },
 		Meta: func(key string, value []byte) {
@@ -293,8 +293,9 @@ func (s *scheduler) endPlugins(q *sequence) {
 		}
 		tokens := len(q.flow.tokens)
 		for _, r := range g.pipe.Reports() {
-			q.record.Plugins = append(q.record.Plugins, reportOf(&r, tokens))
-			s.cfg.Plugins.Ended(r.Hash, r.Error != nil)
+			report := reportOf(&r, tokens)
+			q.record.Plugins = append(q.record.Plugins, report)
+			s.cfg.Plugins.Ended(&report)
 		}
 	}
 	release(g.chosen)

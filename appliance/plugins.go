@@ -19,8 +19,8 @@ type Plugins interface {
 	// one means any. The error wraps ErrNoPlugin where there is none; any other one says
 	// why the plugin may not be used now. The caller gives it back with Release.
 	Find(name, versions string) (Plugin, error)
-	// Ended tells how a plugin came through a request, by the hash of its file.
-	Ended(hash string, failed bool)
+	// Ended tells how a plugin came through a request.
+	Ended(r *PluginReport)
 }
 
 // ErrNoPlugin says that no plugin has a name, or none of its versions is in a range.
@@ -45,14 +45,16 @@ type PluginOpen struct {
 	Seed     uint64
 	Vocab    Vocabulary
 	Model    string
-	Size     int // of the vocabulary as the model has it
-	Context  int // tokens that the sequence may have
+	Hash     string // of the model's file
+	Size     int    // of the vocabulary as the model has it
+	Prompt   string // its text, empty where it came as tokens
+	Context  int    // tokens that the sequence may have
 
-	Temperature, TopP, MinP              float64
-	TopK                                 int
-	PresencePenalty, FrequencyPenalty    float64
-	MaxTokens, PromptTokens, PromptBytes int
-	Stream                               bool
+	Temperature, TopP, MinP           float64
+	TopK                              int
+	PresencePenalty, FrequencyPenalty float64
+	MaxTokens, PromptTokens           int
+	Stream                            bool
 
 	// Text returns at least the last n bytes of the generated text, with what is held
 	// back, or all of it. The bytes are valid until the next hook.

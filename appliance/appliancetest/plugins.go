@@ -76,13 +76,13 @@ func (p *Plugins) Find(name, versions string) (appliance.Plugin, error) {
 }
 
 // Ended implements appliance.Plugins.
-func (p *Plugins) Ended(hash string, failed bool) {
+func (p *Plugins) Ended(r *appliance.PluginReport) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended == nil {
 		p.ended = map[string][]bool{}
 	}
-	p.ended[hash] = append(p.ended[hash], failed)
+	p.ended[r.Hash] = append(p.ended[r.Hash], r.Error != "")
 }
 
 // Failures returns by hash whether each request ended with a failure.

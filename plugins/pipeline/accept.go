@@ -190,10 +190,11 @@ func (p *Pipeline) piece(g *plugin, text []byte, flags uint32) *Error {
 	return p.verdict(g, actions, &p.v)
 }
 
-// End tells the plugins that the text is over. A failure here is only reported.
+// End tells the plugins that the text is over, those too that have no hook for it: what
+// they want to be kept is kept then. A failure here is only reported.
 func (p *Pipeline) End(reason abi.StopReason) {
 	for _, g := range p.plugins {
-		if g.in == nil || !g.in.Has(abi.HookEnd) {
+		if g.in == nil {
 			continue
 		}
 		f := p.fill(g, abi.HookEnd, p.now(), abi.FlagLast)

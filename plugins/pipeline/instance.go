@@ -15,7 +15,8 @@ type Instance interface {
 	// changes.
 	Layout() *abi.Layout
 	// Call calls a hook for a step and returns its actions and the fuel it burnt.
-	// Actions that the hook may not return are an error.
+	// Actions that the hook may not return are an error. The end of a text is told to
+	// plugins without a hook for it too.
 	Call(h abi.Hook) (actions abi.Action, fuel int64, err error)
 	// Snapshot appends the plugin's state to dst; Restore puts it back.
 	Snapshot(dst []byte) ([]byte, error)

@@ -113,6 +113,9 @@ func (g *guest) Call(h abi.Hook) (a abi.Action, fuel int64, err error) {
 			panic(e) // a fault of the test, or one that it is about
 		}
 	}()
+	if h == abi.HookEnd && g.hooks[h] == nil {
+		return 0, 0, nil
+	}
 	return g.hooks[h](&g.f), 10, nil
 }
 
