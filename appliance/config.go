@@ -45,6 +45,12 @@ type Settings struct {
 	MinP              *float64
 	TopK              *int64
 
+	PluginDir       string   // folder of plugins; empty: the system's place
+	Plugins         string   // of requests that name none, as the header Ganglion-Plugins
+	ModelPlugins    []string // MODEL=PLUGINS: the same for one model
+	RequiredPlugins string   // of every request
+	PluginSigning   string   // "unsigned-ok", "warn" or "require"
+
 	Log         bool
 	LogText     bool          // prompts and completions are kept, not only figures
 	LogMaxAge   time.Duration // 0: no limit

@@ -17,7 +17,7 @@ const maxSlots = 1024
 // Validate reports the first value that cannot be used, naming its flag. Whether a
 // backend exists and a model file can be read is found out when they are opened.
 func (s *Settings) Validate() error {
-	for _, check := range []func() error{s.checkListen, s.checkKey, s.checkWords, s.checkCounts, s.checkSampling, s.checkLoRA} {
+	for _, check := range []func() error{s.checkListen, s.checkKey, s.checkWords, s.checkCounts, s.checkSampling, s.checkLoRA, s.checkPlugins} {
 		if err := check(); err != nil {
 			return fmt.Errorf("appliance: settings: %w", err)
 		}

@@ -56,6 +56,7 @@ type house struct {
 	service *appliance.Service
 	machine *gpu.Machine
 	models  *models
+	plugins *plugins
 	metrics *web.Metrics
 	cpu     api.Device
 	logger  *slog.Logger
@@ -127,7 +128,15 @@ func openHouse(ctx context.Context, e *env, s *settings) (*house, error) {
 		}
 		recorder = h.log
 	}
-	if h.service, err = appliance.NewService(s.service(h.metrics.Recorder(recorder), h.logger)); err != nil {
+	if h.plugins, err = s.openPlugins(h.logger); err != nil {
+		return nil, errors.Join(err, h.close())
+	}
+	cfg := s.service(h.metrics.Recorder(recorder), h.logger)
+	cfg.Plugins = h.plugins
+	if cfg.DefaultPlugins, cfg.ModelPlugins, cfg.RequiredPlugins, err = s.PluginChoices(); err != nil {
+		return nil, errors.Join(usage(err), h.close())
+	}
+	if h.service, err = appliance.NewService(cfg); err != nil {
 		return nil, errors.Join(usage(err), h.close())
 	}
 	h.models = &models{e: e, s: s, service: h.service, life: ctx, machine: h.machine}
@@ -147,6 +156,9 @@ func (h *house) close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		errs = append(errs, h.service.Close(ctx))
+	}
+	if h.plugins != nil {
+		errs = append(errs, h.plugins.close())
 	}
 	if h.machine != nil {
 		errs = append(errs, h.machine.Close())
