@@ -47,7 +47,7 @@ func TestSettingsDefaults(t *testing.T) {
 	want := &Settings{
 		Listen: "127.0.0.1:8080", Backend: "auto", PromptBackend: "auto", Numerics: "fast", KV: "f16",
 		Threads: runtime.NumCPU(), Slots: 4, Queue: 64, DefaultMaxTokens: 512, ParseSpecial: true,
-		CacheTokens: 1024, Speculate: "auto", DraftMax: 16,
+		CacheTokens: 1024, Speculate: "auto", DraftMax: 16, PluginSigning: "unsigned-ok",
 		Log: true, LogText: true, LogMaxAge: 720 * time.Hour, LogMaxBytes: 1 << 30,
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -114,6 +114,11 @@ temperature = 1
 top_p = 0.5
 top_k = 40
 min_p = 0.05
+plugin_dir = "/p"
+plugins = "xtc;probability=0.5, dry"
+model_plugins = ["gemma=dry", "m=xtc"]
+required_plugins = "pii"
+plugin_signing = "require"
 log = false
 log_text = false
 log_max_age = "30d"
@@ -148,6 +153,7 @@ func TestSettingsFromFile(t *testing.T) {
 		Backend: "cpu", Device: "Mali", DeviceMemory: 6 << 30, PromptBackend: "vulkan", PromptDevice: "Adreno", Numerics: "exact", KV: "f32", Threads: 3, Context: 8192, Slots: 2, Queue: 5, DefaultMaxTokens: 7,
 		CacheTokens: 0, SnapshotBytes: 1 << 30, Speculate: "off", DraftModel: "d.gguf", DraftMax: 3,
 		Temperature: &temperature, TopP: &topP, MinP: &minP, TopK: &topK,
+		PluginDir: "/p", Plugins: "xtc;probability=0.5, dry", ModelPlugins: []string{"gemma=dry", "m=xtc"}, RequiredPlugins: "pii", PluginSigning: "require",
 		LogMaxAge: 30 * 24 * time.Hour, LogMaxBytes: 500e6,
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -211,6 +217,9 @@ func TestSettingsErrors(t *testing.T) {
 		{name: "listen", flags: map[string][]string{"listen": {"8080"}}, want: []string{`--listen "8080" is not HOST:PORT`}},
 		{name: "port", flags: map[string][]string{"listen": {":65536"}}, want: []string{"--listen", "port"}},
 		{name: "numerics", flags: map[string][]string{"numerics": {"slow"}}, want: []string{`--numerics "slow" is neither fast nor exact`}},
+		{name: "plugins", flags: map[string][]string{"plugins": {"xtc;probability"}}, want: []string{`--plugins: "probability" is not key=value`}},
+		{name: "plugins of a model", flags: map[string][]string{"model-plugins": {"xtc"}}, want: []string{`--model-plugins "xtc" is not MODEL=PLUGINS`}},
+		{name: "plugin signing", flags: map[string][]string{"plugin-signing": {"no"}}, want: []string{`--plugin-signing "no"`}},
 		{name: "speculate", flags: map[string][]string{"speculate": {"yes"}}, want: []string{`--speculate "yes" is neither auto, off, lookup nor draft`}},
 		{name: "speculate without a model", flags: map[string][]string{"speculate": {"draft"}}, want: []string{"--speculate draft needs --draft-model FILE"}},
 		{name: "draft-max", flags: map[string][]string{"draft-max": {"64"}}, want: []string{"--draft-max 64 is not in [1, 63]"}},

@@ -197,9 +197,14 @@ func (p *Pipeline) End(reason abi.StopReason) {
 		if g.in == nil {
 			continue
 		}
+		calls := g.report.Calls
 		f := p.fill(g, abi.HookEnd, p.now(), abi.FlagLast)
 		f.put(abi.OffStopReason, uint32(reason))
-		if _, e := p.call(g, abi.HookEnd); e != nil {
+		_, e := p.call(g, abi.HookEnd)
+		if !g.in.Has(abi.HookEnd) {
+			g.report.Calls = calls
+		}
+		if e != nil {
 			g.report.Outcome, g.report.Error = OutcomeSkipped, e
 			p.warn(e)
 		}
