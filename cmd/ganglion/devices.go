@@ -53,9 +53,6 @@ func newInternal(e *env) *cobra.Command {
 		Use: "plugin-compile", Hidden: true, Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return host.Child(args) },
 	})
-	compile := &cobra.Command{
-	}
-	internal.AddCommand(c, compile)
 	return internal
 }
 

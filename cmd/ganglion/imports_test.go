@@ -62,7 +62,6 @@ web: appliance appliance/media gpu/engine gpu/tokenizer web/api
 web/api: appliance appliance/jsontext appliance/media
 web/ui:
 cmd/kernelgen: gpu/device gpu/kernels/include
-cmd/ganglion: appliance gpu gpu/compute gpu/device gpu/engine gpu/gguf gpu/gguf/synthetic gpu/kernels gpu/ops gpu/probe gpu/split gpu/tensor gpu/tokenizer plugins/host storage web web/api web/ui
 cmd/ganglion: appliance gpu gpu/compute gpu/device gpu/engine gpu/gguf gpu/gguf/synthetic gpu/kernels gpu/ops gpu/probe gpu/split gpu/tensor gpu/tokenizer plugins/abi plugins/builtin plugins/host plugins/pipeline plugins/registry storage web web/api web/ui
 `
 
