@@ -17,9 +17,10 @@
 //     earlier piece of its region that is always run before it. (One charge of a whole
 //     region at its head would be simpler, and would make each turn of an interpreter's
 //     loop pay for all of its cases.)
-//   - An instruction costs 1. A branch costs 1 more for each value that it carries. A
-//     call costs its function 64 more, and 1 for each parameter, result and local, which
-//     bounds the depth of recursion and the work of making frames.
+//   - An instruction costs 1, or more if it takes longer (price.go). A branch costs 1 more
+//     for each value that it carries. A call costs its function 64 more, and 1 for each
+//     parameter, result and local, which bounds the depth of recursion and the work of
+//     making frames.
 //   - Bulk instructions are charged by their length before they run: memory.fill, copy
 //     and init 1 for 16 bytes, memory.grow 4,096 for a page, the table instructions 1 for
 //     an entry.
@@ -27,7 +28,14 @@
 //     the host has given.
 //
 // Charges are written into the code, so fuel does not depend on who runs it: compiler and
-// interpreter, any machine, the same module and input leave the same counter.
+// interpreter, any machine, the same module and input leave the same counter. Two things
+// stay the engine's own: which bits a NaN has, so a guest that looks at them may go
+// another way; and how deep calls may nest, 2,000 in wazero's interpreter, more than fuel
+// allows in its compiler. The tests show that nothing else does.
+//
+// A charge is a block in the code, and a compiler's time grows with the square of the
+// blocks in a function: wasm.Check therefore counts a loop as four. Charging by a load
+// that goes out of bounds adds no block, but made code up to a third slower.
 //
 // The original is parsed and validated first (plugins/wasm): a module that names the
 // global behind its last would be invalid as delivered, valid once the counter stands

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	randomModules = flag.Int("random.modules", 2000, "how many random modules TestRandomModules makes")
+	randomModules = flag.Int("random.modules", 1500, "how many random modules TestRandomModules makes")
 	randomEvery   = flag.Int("random.every", 1, "which modules TestRandomModules also compiles: every n-th")
 	randomSeed    = flag.Uint64("random.seed", 1, "the first seed of TestRandomModules")
 )
