@@ -37,6 +37,29 @@ var (
 // newGuest opens a plugin with a config; nil means that it has nothing to do with it.
 func newGuest(t testing.TB, name string, config any, v *vocabulary) *guest {
 	t.Helper()
+	g, answer := opened(t, name, config, v)
+	if answer == 1 {
+		return nil
+	}
+	if answer != 0 {
+		t.Fatalf("%s: gg_open returns %d: %s", name, answer, g.fault)
+	}
+	return g
+}
+
+// openFault is the text of the error with which gg_open ends.
+func openFault(t testing.TB, name string, config any) string {
+	t.Helper()
+	g, answer := opened(t, name, config, of())
+	if answer >= 0 {
+		t.Fatalf("%s: %v: gg_open returns %d", name, config, answer)
+	}
+	return g.fault
+}
+
+// opened makes an instance and returns the answer of gg_open.
+func opened(t testing.TB, name string, config any, v *vocabulary) (*guest, int32) {
+	t.Helper()
 	file, ok := Module(name)
 	if !ok {
 		t.Fatalf("no plugin %q", name)
@@ -70,14 +93,7 @@ func newGuest(t testing.TB, name string, config any, v *vocabulary) *guest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	switch int32(res[0]) {
-	case 0:
-		return g
-	case 1:
-		return nil
-	}
-	t.Fatalf("%s: gg_open returns %d", name, int32(res[0]))
-	return nil
+	return g, int32(res[0])
 }
 
 func (g *guest) alloc(size, align uint32) uint32 {
@@ -175,7 +191,7 @@ func (g *guest) call(hook string) int32 {
 		g.t.Fatalf("gg_%s: %v", hook, err)
 	}
 	if int32(res[0]) < 0 {
-		g.t.Fatalf("gg_%s returns %d", hook, int32(res[0]))
+		g.t.Fatalf("gg_%s returns %d: %s", hook, int32(res[0]), g.fault)
 	}
 	return int32(res[0])
 }

@@ -20,6 +20,8 @@ type vocabulary struct {
 	pieces  map[uint32]string
 	encoded map[string][]uint32 // what the tokeniser makes of a text; others: longest pieces first
 	eog     []uint32
+	// noEncode makes the tokeniser fail, so that nothing can be forced.
+	noEncode bool
 }
 
 // of makes a vocabulary of single bytes (ids 0 to 255), pieces, and one end token.
@@ -217,6 +219,9 @@ func (g *guest) hostModule(r wazero.Runtime) {
 		return 0
 	})
 	def("tok_encode", func(_ context.Context, m api.Module, at, n, flags, out, room uint32) int32 {
+		if g.vocab.noEncode {
+			return -1
+		}
 		ids := g.vocab.encode(text(m, at, n))
 		if len(ids) > int(room) {
 			return int32(-100 - len(ids))
@@ -225,6 +230,14 @@ func (g *guest) hostModule(r wazero.Runtime) {
 			m.Memory().WriteUint32Le(out+uint32(4*i), id)
 		}
 		return int32(len(ids))
+	})
+	def("tok_decode", func(_ context.Context, m api.Module, ids, n, out, room uint32) int32 {
+		var s strings.Builder
+		for i := range n {
+			id, _ := m.Memory().ReadUint32Le(ids + 4*i)
+			s.WriteString(g.vocab.pieces[id])
+		}
+		return give(m, s.String(), out, room)
 	})
 	def("vocab_mask", func(_ context.Context, m api.Module, kind, at, n, out uint32) (count int32) {
 		words := make([]uint32, (g.vocab.size+31)/32)

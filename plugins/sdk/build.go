@@ -50,12 +50,19 @@ var languages = []language{
 }
 
 // buildC takes the header beside the source when there is one, so that a plugin keeps
-// the version it was written for.
+// the version it was written for. A file flags holds further options, such as a larger
+// stack.
 func buildC(ctx context.Context, dir, tmp, out string) error {
 	if err := os.WriteFile(filepath.Join(tmp, "ganglion.h"), headerC, 0o644); err != nil {
 		return err
 	}
-	return run(ctx, dir, "clang", append(flagsC(), "-I.", "-I../include", "-I"+tmp, "plugin.c", "-o", out)...)
+	args := append(flagsC(), "-I.", "-I../include", "-I"+tmp)
+	more, err := os.ReadFile(filepath.Join(dir, "flags"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	args = append(args, strings.Fields(string(more))...)
+	return run(ctx, dir, "clang", append(args, "plugin.c", "-o", out)...)
 }
 
 // flagsC are the options of the C compiler and linker. The stack comes first in memory:
