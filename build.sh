@@ -219,6 +219,15 @@ vulkan_ready() {
 	have glslc && have spirv-val && have glslangValidator && opens vulkan ./gpu/vulkan && echo '#include <vulkan/vulkan_core.h>' | "$CC" -fsyntax-only -xc - 2>/dev/null
 }
 
+# wasm_ready: the compilers of plugins in C, Rust and AssemblyScript (Go is there).
+wasm_ready() {
+	want clang clang && want wasm-ld lld && want node nodejs npm && want npm npm || return 1
+	[ -d /usr/lib/rustlib/wasm32-unknown-unknown ] || install rustc libstd-rust-dev-wasm32 || return 1
+	npm_ready plugins/sdk/assemblyscript || return 1
+	GANGLION_ASC=$(realpath plugins/sdk/assemblyscript/node_modules/.bin/asc)
+	export GANGLION_ASC
+}
+
 # run_tests is the one test command: it installs what it needs where it may, says
 # what it left out where it may not, and leaves nothing out when CI is set.
 run_tests() {
@@ -237,6 +246,11 @@ run_tests() {
 		say "shader compilers are there"
 	else
 		leave_out "checks of the shaders' SPIR-V" "apt-get install glslc spirv-tools glslang-tools"
+	fi
+	if wasm_ready; then
+		require wasm
+	else
+		leave_out "building plugins from source" "apt-get install clang lld rustc libstd-rust-dev-wasm32 nodejs npm"
 	fi
 	if opens gl ./gpu/gl || { install libgl1-mesa-dri libegl1 libgles2 && opens gl ./gpu/gl; }; then
 		require gl

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
 // guest runs one plugin with hand-made frames and no host behind it.
@@ -64,11 +65,17 @@ func opened(t testing.TB, name string, config any, v *vocabulary) (*guest, int32
 	if !ok {
 		t.Fatalf("no plugin %q", name)
 	}
+	return openedFile(t, file, config, v)
+}
+
+func openedFile(t testing.TB, file []byte, config any, v *vocabulary) (*guest, int32) {
+	t.Helper()
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(compiled))
 	t.Cleanup(func() { r.Close(ctx) })
 	g := &guest{t: t, vocab: v}
 	g.hostModule(r)
-	m, err := r.InstantiateWithConfig(ctx, file, wazero.NewModuleConfig().WithName("guest"))
+	wasi_snapshot_preview1.MustInstantiate(ctx, r)
+	m, err := r.InstantiateWithConfig(ctx, file, wazero.NewModuleConfig().WithName("guest").WithStartFunctions("_initialize"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,12 @@
 package sdk
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 )
 
 // ErrNoToolchain is wrapped by errors of [Build] when a compiler is not installed.
@@ -35,54 +34,64 @@ func Build(ctx context.Context, dir string) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("sdk: %w", err)
 		}
+		if b, err = finish(b, dir); err != nil {
+			return nil, fmt.Errorf("sdk: %s: %w", dir, err)
+		}
 		return b, nil
 	}
 	return nil, fmt.Errorf("sdk: %s: holds none of plugin.c, plugin.rs, plugin.go, plugin.ts", dir)
 }
 
 type language struct {
-	name, source string
-	build        func(ctx context.Context, dir, tmp, out string) error
+	name, source, library string
+	build                 func(ctx context.Context, dir, tmp, out string) error
 }
 
 var languages = []language{
-	{"c", "plugin.c", buildC},
+	{"c", "plugin.c", "ganglion.h", buildC},
+	{"rust", "plugin.rs", "ganglion.rs", buildRust},
+	{"go", "plugin.go", "ganglion.go", buildGo},
+	{"assemblyscript", "plugin.ts", "ganglion.ts", buildAssemblyScript},
 }
 
-// buildC takes the header beside the source when there is one, so that a plugin keeps
-// the version it was written for. A file flags holds further options, such as a larger
-// stack.
-func buildC(ctx context.Context, dir, tmp, out string) error {
-	if err := os.WriteFile(filepath.Join(tmp, "ganglion.h"), headerC, 0o644); err != nil {
-		return err
+// Languages are the languages that New knows.
+func Languages() []string {
+	var names []string
+	for _, l := range languages {
+		names = append(names, l.name)
 	}
-	args := append(flagsC(), "-I.", "-I../include", "-I"+tmp)
-	more, err := os.ReadFile(filepath.Join(dir, "flags"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	args = append(args, strings.Fields(string(more))...)
-	return run(ctx, dir, "clang", append(args, "plugin.c", "-o", out)...)
+	return names
 }
 
-// flagsC are the options of the C compiler and linker. The stack comes first in memory:
-// one that grows too deep traps instead of overwriting data.
-func flagsC() []string {
-	return strings.Fields("--target=wasm32 -std=c11 -O2 -Wall -Wextra -Wno-unused-function" +
-		" -ffreestanding -fvisibility=hidden -msimd128 -mbulk-memory -nostdlib" +
-		" -Wl,--no-entry -Wl,--strip-all -Wl,-z,stack-size=8192 -Wl,--stack-first")
-}
-
-// run runs a tool in a folder. Its error carries what the tool said.
-func run(ctx context.Context, dir, name string, args ...string) error {
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, ErrNoToolchain)
+// New begins a plugin in a folder, which must not hold one: the SDK's example under the
+// given name, its manifest, and the SDK's file.
+func New(dir, lang, name string) error {
+	for _, l := range languages {
+		if l.name != lang {
+			continue
+		}
+		files := map[string]string{l.source: lang + "/example/" + l.source, "manifest.json": lang + "/example/manifest.json", l.library: lang + "/" + l.library}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("sdk: %w", err)
+		}
+		for to, from := range files {
+			b, err := sources.ReadFile(from)
+			if err != nil {
+				return fmt.Errorf("sdk: %w", err)
+			}
+			if to == "manifest.json" {
+				b = bytes.Replace(b, []byte(`"top-a"`), []byte(`"`+name+`"`), 1)
+			}
+			f, err := os.OpenFile(filepath.Join(dir, to), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+			if err != nil {
+				return fmt.Errorf("sdk: %w", err)
+			}
+			_, err = f.Write(b)
+			if err := errors.Join(err, f.Close()); err != nil {
+				return fmt.Errorf("sdk: %w", err)
+			}
+		}
+		return nil
 	}
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Dir = dir
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", name, err, text)
-	}
-	return nil
+	return fmt.Errorf("sdk: no SDK for %q", lang)
 }
