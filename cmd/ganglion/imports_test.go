@@ -51,6 +51,7 @@ plugins/sign: plugins/abi plugins/wasm
 plugins/wasm:
 plugins/wasm/wasmtest: plugins/wasm
 plugins/builtin:
+plugins/js: plugins/wasm
 plugins/sdk: plugins/wasm
 appliance: appliance/draft gpu/engine gpu/ops gpu/tokenizer plugins/abi plugins/pipeline plugins/sampling
 appliance/draft: gpu/engine gpu/ops plugins/sampling

@@ -5,18 +5,33 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
+	"ganglion/plugins/js"
 	"ganglion/plugins/sdk"
 )
+
+// buildExample makes the module of a language's example.
+func buildExample(lang string) ([]byte, error) {
+	if lang != "js" {
+		return sdk.Build(context.Background(), "../sdk/"+lang+"/example")
+	}
+	script, err := os.ReadFile("../js/example/top-a.js")
+	if err != nil {
+		return nil, err
+	}
+	return js.Module(script)
+}
 
 // TestExamplesAgree: the SDKs' example does the same in every language, and what its
 // formula says.
 func TestExamplesAgree(t *testing.T) {
-	for _, lang := range sdk.Languages() {
+	for _, lang := range append(sdk.Languages(), "js") {
 		t.Run(lang, func(t *testing.T) {
-			file, err := sdk.Build(context.Background(), "../sdk/"+lang+"/example")
+			file, err := buildExample(lang)
 			if errors.Is(err, sdk.ErrNoToolchain) && !required() {
 				t.Skip(err)
 			}
@@ -53,5 +68,37 @@ func TestExamplesAgree(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestScript: what scripts have besides the frame's numbers.
+func TestScript(t *testing.T) {
+	open := func(body string) (*guest, int32) {
+		file, err := js.Module([]byte(`/* ganglion {"abi":"1.0","name":"x","version":"1.0.0","slot":"text","hooks":["text"]} */` + body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return openedFile(t, file, settings{"word": "é"}, of("né"))
+	}
+	for body, want := range map[string]string{
+		`function open() { throw new Error("no") }`: "Error: no",
+		`let x = ;`: "SyntaxError: unexpected token in expression: ';'",
+	} {
+		if g, answer := open(body); answer >= 0 || g.fault != want {
+			t.Errorf("%s: gg_open returns %d, %q, want %q", body, answer, g.fault, want)
+		}
+	}
+	g, answer := open(`let word; function open(r) { word = r.config.word }
+		function text(f) { return f.say(f.textIn.replaceAll("e", word) + tokenText(256) + encode("né")[0] + endsText(257)) }`)
+	if answer != 0 {
+		t.Fatalf("gg_open returns %d: %s", answer, g.fault)
+	}
+	if got, want := g.say("hé he 字"), "hé hé 字né256true"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	g, _ = open(`function text(f) { f.edit.x.y }`)
+	g.m.Memory().WriteUint32Le(g.frame+4, 1<<18)
+	if res, err := g.m.ExportedFunction("gg_text").Call(ctx, uint64(g.frame)); err != nil || int32(res[0]) != -1 || !strings.HasPrefix(g.fault, "TypeError: ") {
+		t.Errorf("a script that throws: %v, %v, %q", res, err, g.fault)
 	}
 }

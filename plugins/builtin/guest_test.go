@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"ganglion/plugins/wasm"
 )
 
 // guest runs one plugin with hand-made frames and no host behind it.
@@ -20,7 +23,8 @@ type guest struct {
 	frame  uint32
 	vocab  *vocabulary
 	open   []byte
-	fault  string    // of set_error
+	fault  string // of set_error
+	assets map[string][]byte
 	second []float32 // logits of the auxiliary sequence
 	part   struct{ history, ids, logits, edits, mask, out, in uint32 }
 }
@@ -72,7 +76,16 @@ func openedFile(t testing.TB, file []byte, config any, v *vocabulary) (*guest, i
 	t.Helper()
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(compiled))
 	t.Cleanup(func() { r.Close(ctx) })
-	g := &guest{t: t, vocab: v}
+	g := &guest{t: t, vocab: v, assets: map[string][]byte{}}
+	module, err := wasm.Parse(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range module.Sections {
+		if name, ok := strings.CutPrefix(s.Name, "ganglion.asset:"); ok {
+			g.assets[name], _ = module.Custom(s.Name)
+		}
+	}
 	g.hostModule(r)
 	wasi_snapshot_preview1.MustInstantiate(ctx, r)
 	m, err := r.InstantiateWithConfig(ctx, file, wazero.NewModuleConfig().WithName("guest").WithStartFunctions("_initialize"))
@@ -89,6 +102,7 @@ func openedFile(t testing.TB, file []byte, config any, v *vocabulary) (*guest, i
 	g.part.out = g.alloc(mostParts*4, 16)
 	g.part.in = g.alloc(mostParts*4, 16)
 	g.put(0x00, 0x31464747)
+	g.put(0x04, g.part.in+mostParts*4-g.frame)
 	g.put(0x20, uint32(v.size))
 	g.open, err = json.Marshal(map[string]any{"config": config, "model": map[string]any{"vocab": v.size}, "request": map[string]any{}})
 	if err != nil {

@@ -210,6 +210,16 @@ func (g *guest) hostModule(r wazero.Runtime) {
 		return -4
 	})
 	def("log", func(_ context.Context, m api.Module, level, at, n uint32) int32 { g.t.Log(text(m, at, n)); return 0 })
+	def("asset_read", func(_ context.Context, m api.Module, name, nlen, off, out, room uint32) int32 {
+		a := g.assets[text(m, name, nlen)]
+		if int(off) >= len(a) {
+			return 0
+		}
+		n := min(len(a)-int(off), int(room))
+		return give(m, string(a[off:int(off)+n]), out, room)
+	})
+	def("text_tail", func(_ context.Context, m api.Module, n, out, room uint32) int32 { return 0 })
+	def("rand_f32", func(_ context.Context) float32 { return 0.5 })
 	def("rand_u32", func(_ context.Context) uint32 { return 0 })
 	def("tok_bytes", func(_ context.Context, m api.Module, id, out, room uint32) int32 {
 		return give(m, g.vocab.pieces[id], out, room)
