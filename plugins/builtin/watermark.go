@@ -37,7 +37,7 @@ func (g GreenList) Detect(tokens []int32) Found {
 		}
 		seen[place] = true
 		f.Tokens++
-		if mix(place[1]^place[0]) < limit {
+		if draw(place[1], place[0]) < limit {
 			f.Green++
 		}
 	}
@@ -48,6 +48,13 @@ func (g GreenList) Detect(tokens []int32) Found {
 }
 
 const golden = 0x9e3779b9 // 2³² divided by the golden ratio
+
+// draw spreads the tokens of a step; src/green-list has the same.
+func draw(id, seed uint32) uint32 {
+	x := id*golden + seed
+	x = (x ^ x>>16) * 0x7feb352d
+	return x ^ x>>15
+}
 
 // mix is a bijection of 32 bits in which every bit depends on all (lowbias32 of Wellons'
 // hash prospector); src/green-list has the same.

@@ -17,10 +17,12 @@ static uint32_t mix(uint32_t x) {
 	return x ^ x >> 16;
 }
 
-static v128_t mix4(v128_t x) {
-	x = wasm_i32x4_mul(wasm_v128_xor(x, wasm_u32x4_shr(x, 16)), wasm_i32x4_splat(0x7feb352d));
-	x = wasm_i32x4_mul(wasm_v128_xor(x, wasm_u32x4_shr(x, 15)), wasm_i32x4_splat((int32_t)0x846ca68b));
-	return wasm_v128_xor(x, wasm_u32x4_shr(x, 16));
+/* draw spreads the tokens of a step: a Weyl sequence and one round of mix, for a mask
+ * asks for all tokens of the vocabulary. */
+static uint32_t draw(uint32_t id, uint32_t seed) {
+	uint32_t x = id * 0x9e3779b9u + seed;
+	x = (x ^ x >> 16) * 0x7feb352du;
+	return x ^ x >> 15;
 }
 
 GG_OPEN {
@@ -49,21 +51,23 @@ GG_HOOK(gg_logits) {
 	uint32_t s = hard ? 0 : seed(f);
 	if (!s) return 0;
 	for (uint32_t i = 0; i < f->cand_n; i++)
-		if (mix(gg_ids(f)[i] ^ s) < limit) gg_edit(f, gg_ids(f)[i], GG_ADD, delta);
+		if (draw(gg_ids(f)[i], s) < limit) gg_edit(f, gg_ids(f)[i], GG_ADD, delta);
 	return f->edit_n ? GG_EDITS : 0;
 }
 
 GG_HOOK(gg_plan) {
 	uint32_t s = hard ? seed(f) : 0, *mask = gg_mask(f);
 	if (!s) return 0;
-	v128_t salt = wasm_i32x4_splat((int32_t)s), below = wasm_i32x4_splat((int32_t)limit);
-	v128_t ids = wasm_i32x4_const(0, 1, 2, 3), four = wasm_i32x4_splat(4);
+	const uint32_t k = 0x9e3779b9u;
+	v128_t x = wasm_u32x4_make(s, k + s, 2 * k + s, 3 * k + s), next = wasm_u32x4_splat(4 * k), below = wasm_u32x4_splat(limit);
 	for (uint32_t w = 0; w < (f->vocab + 31) / 32; w++) {
 		uint32_t bits = 0;
 #pragma clang loop unroll(full)
-		for (int k = 0; k < 32; k += 4) {
-			bits |= wasm_i32x4_bitmask(wasm_u32x4_lt(mix4(wasm_v128_xor(ids, salt)), below)) << k;
-			ids = wasm_i32x4_add(ids, four);
+		for (int b = 0; b < 32; b += 4) {
+			v128_t y = wasm_i32x4_mul(wasm_v128_xor(x, wasm_u32x4_shr(x, 16)), wasm_i32x4_const_splat(0x7feb352d));
+			y = wasm_v128_xor(y, wasm_u32x4_shr(y, 15));
+			bits |= wasm_i32x4_bitmask(wasm_u32x4_lt(y, below)) << b;
+			x = wasm_i32x4_add(x, next);
 		}
 		mask[w] = bits;
 	}
