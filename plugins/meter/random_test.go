@@ -216,8 +216,12 @@ func (b *bench) compare(module []byte, seed uint64) error {
 //	GOGC=400 nice go test ./plugins/meter -v -run TestRandomModules -random.modules 1000000 -random.every 16 -timeout 0
 func TestRandomModules(t *testing.T) {
 	b := newBench(t)
+	n := *randomModules
+	if raceDetector {
+		n /= 10
+	}
 	var failed, calls, empty, traps int
-	for i := range *randomModules {
+	for i := range n {
 		seed := *randomSeed + uint64(i)
 		module := wasmtest.Random(seed)
 		m, err := wasm.Parse(module)

@@ -143,10 +143,13 @@ func TestSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	steps := 0
-	for _, s := range scripts {
+	for i, s := range scripts {
+		if raceDetector && i%8 != 0 {
+			continue
+		}
 		t.Run(s.Name, func(t *testing.T) { steps += runScript(t, &s) })
 	}
-	if steps < 40_000 {
+	if steps < 40_000 && !raceDetector {
 		t.Errorf("%d steps: tests are missing", steps)
 	}
 }

@@ -26,7 +26,6 @@ type random struct {
 
 	funcs   []signature // host.tick first
 	globals []wasm.ValType
-	tabled  []uint // functions in the table
 
 	// The function that is being made.
 	code   []byte
@@ -78,7 +77,7 @@ func (g *random) module() []byte {
 		if internal {
 			s = signature{g.list(values, 3), g.list(values, 3)}
 		}
-		g.function(s, i == n-1)
+		g.function(s)
 		if !internal {
 			g.b.Export(fmt.Sprint("f", i), wasm.KindFunc, uint(len(g.funcs)-1))
 		}
@@ -95,7 +94,7 @@ func (g *random) module() []byte {
 	return g.b.Bytes()
 }
 
-func (g *random) function(s signature, last bool) {
+func (g *random) function(s signature) {
 	own := g.list(values, 5)
 	if g.chance(3) {
 		for range 40 {
