@@ -17,6 +17,7 @@ import (
 const (
 	headEntry  = 16   // of one output: best, bits of its logit, bits of the log-sum-exp, bad id
 	headBlock  = 1024 // logits of a workgroup: a block of rule 9 of gpu/DESIGN.md
+	headsWG    = 32   // blocks of a workgroup where texels are fetched, WG of heads_max_texels
 	topMost    = 256  // most tokens that the device chooses
 	topSegment = 4096 // logits that a workgroup chooses from
 )
@@ -31,10 +32,14 @@ func (l *lowering) readBest() error {
 	want(l.rt.heads, l.headsBytes())
 	heads := l.headsBuffer()
 	logits, parts := l.views(v), regions(part)
+	form, groups := "", blocks
+	if o.at%4 == 0 && o.stride%4 == 0 && l.fetches(o.bytes()) { // an invocation has a block
+		form, groups = "_texels", (blocks+headsWG-1)/headsWG
+	}
 	for _, d := range []dispatch{
-		{kernel: "heads_max", bind: []region{l.batchBuffer(), o.region, part}, groups: [3]int{blocks, outs},
+		{kernel: "heads_max" + form, bind: []region{l.batchBuffer(), o.region, part}, groups: [3]int{groups, outs},
 			params: params{}.view(o).i32(v.Width, blocks), reads: logits, writes: parts},
-		{kernel: "heads_sum", bind: []region{l.batchBuffer(), o.region, part}, groups: [3]int{blocks, outs},
+		{kernel: "heads_sum" + form, bind: []region{l.batchBuffer(), o.region, part}, groups: [3]int{groups, outs},
 			params: params{}.view(o).i32(v.Width, blocks), reads: append(slices.Clone(parts), logits...), writes: parts},
 		{kernel: "heads_join", bind: []region{l.batchBuffer(), o.region, part, heads}, groups: [3]int{1, outs},
 			params: params{}.view(o).i32(blocks), reads: append(slices.Clone(parts), logits...), writes: regions(heads)},

@@ -115,6 +115,7 @@ type product struct {
 const (
 	sharedRows  = 4
 	sharedTiles = 4
+	texelTiles  = 8 // of matmul_texels.glsl
 )
 
 // constants are how a product is divided over invocations: WG, TILES, XROWS. A software
@@ -122,19 +123,22 @@ const (
 // wants many invocations and has them divide a row.
 func (p *product) constants(info device.Info, tiles int) (wg, tilesEach, xRows uint32) {
 	wg, tilesEach, xRows = tileRows, 1, 1
+	_, isFloats := p.m.format.(*floats)
 	groups := p.n * max(p.topK, 1)
 	if p.n > 1 && p.topK == 0 {
 		xRows = sharedRows
 		groups = (p.n + sharedRows - 1) / sharedRows
 	}
-	least := 512 // workgroups that a GPU is to have
+	least, most := 512, uint32(sharedTiles) // workgroups that a GPU is to have
 	if info.Software {
-		least = 4
+		least, most = 4, texelTiles
+		if isFloats {
+			most = sharedTiles
+		}
 	}
-	for tilesEach < sharedTiles && tiles*groups/int(2*tilesEach) >= least {
+	for tilesEach < most && tiles*groups/int(2*tilesEach) >= least {
 		tilesEach *= 2
 	}
-	_, isFloats := p.m.format.(*floats)
 	for !info.Software && !isFloats && wg < 8*tileRows && tiles*groups*int(wg)/tileRows < least {
 		wg *= 2
 	}

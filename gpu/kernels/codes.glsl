@@ -1,24 +1,21 @@
-// Codes of packed weights (gpu/compute/pack.go) as floats, four columns at a time, and
-// what the formats' files share. Integers become floats by way of int: converting uint
-// takes several instructions where a machine has only signed conversions.
-
-
+// Numbers of packed weights (gpu/compute/pack.go), four columns at a time, and what the
+// formats' files share. A format says how it gets the numbers of a quad, and with LESS
+// what a code is less than its number. They are int: converting uint to float takes
+// several instructions where a machine has only signed conversions.
 
 // The four bytes of a word, as they are or as two's complement.
-vec4 bytes(uint v) {
-	return vec4(ivec4(int(v & 255u), int((v >> 8) & 255u), int((v >> 16) & 255u), int(v >> 24)));
+ivec4 bytes(uint v) {
+	return ivec4(int(v & 255u), int((v >> 8) & 255u), int((v >> 16) & 255u), int(v >> 24));
 }
-vec4 signedBytes(uint v) {
-	return vec4(ivec4(int(v << 24) >> 24, int(v << 16) >> 24, int(v << 8) >> 24, int(v) >> 24));
+ivec4 signedBytes(uint v) {
+	return ivec4(int(v << 24) >> 24, int(v << 16) >> 24, int(v << 8) >> 24, int(v) >> 24);
 }
-// Four bytes less n, of numbers below 128 and n ≤ 128.
-vec4 bytesLess(uint v, uint n) { return signedBytes(((v | 0x80808080u) - n * 0x01010101u) ^ 0x80808080u); }
 
 // Quad i (0 or 1) of a word of nibbles, as bytes.
 uint nibbles(uint v, uint i) { return (v >> (4u * i)) & 0x0F0F0F0Fu; }
-vec4 signedNibbles(uint v, uint i) {
-	return i == 0u ? vec4(ivec4(int(v << 28) >> 28, int(v << 20) >> 28, int(v << 12) >> 28, int(v << 4) >> 28))
-	               : vec4(ivec4(int(v << 24) >> 28, int(v << 16) >> 28, int(v << 8) >> 28, int(v) >> 28));
+ivec4 signedNibbles(uint v, uint i) {
+	return i == 0u ? ivec4(int(v << 28) >> 28, int(v << 20) >> 28, int(v << 12) >> 28, int(v << 4) >> 28)
+	               : ivec4(int(v << 24) >> 28, int(v << 16) >> 28, int(v << 8) >> 28, int(v) >> 28);
 }
 // Quad i (0…3) of a word of bit pairs, as bytes, at bits 0 or 4.
 uint pairsLow(uint v, uint i) { return (v >> (2u * i)) & 0x03030303u; }
@@ -34,3 +31,6 @@ uint bitsTwo(uint v, uint i) { return (i < 2u ? v << (2u - i) : v >> (i - 2u)) &
 #define HALF_LOW(w) unpackHalf2x16(w).x
 #define HALF_HIGH(w) unpackHalf2x16(w).y
 #endif
+
+// The codes of a quad.
+#define codes(k, quad) (vec4(numbers(k, quad)) - float(LESS))

@@ -14,8 +14,9 @@ Block blockOf(uint tile, uint b) {
 	return Block((b & 1u) == 0u ? q.xy : q.zw, word(FETCH(weights, tile + p.plane1 + STRIP * (b >> 2)), b & 3u));
 }
 
-vec4 codes(Block k, uint quad) {
-	return bytesLess(pairsLow(quad < 4u ? k.q.x : k.q.y, quad & 3u) | bitsTwo(k.high, quad), 4u);
+#define LESS 4
+ivec4 numbers(Block k, uint quad) {
+	return bytes(pairsLow(quad < 4u ? k.q.x : k.q.y, quad & 3u) | bitsTwo(k.high, quad));
 }
 
 void scalesOf(Super s, uint b, uint tile, out vec2 d, out vec2 m) {

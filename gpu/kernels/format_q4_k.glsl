@@ -4,4 +4,5 @@
 #include "k_super.glsl"
 #include "nibble_block.glsl"
 
-vec4 codes(Block k, uint quad) { return bytes(nibbles(word(k.q, quad >> 1), quad & 1u)); }
+#define LESS 0
+ivec4 numbers(Block k, uint quad) { return bytes(nibbles(word(k.q, quad >> 1), quad & 1u)); }

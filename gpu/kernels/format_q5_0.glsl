@@ -4,4 +4,5 @@
 #include "halves_super.glsl"
 #include "five_block.glsl"
 
-vec4 codes(Block k, uint quad) { return bytesLess(stored(k, quad), 16u); }
+#define LESS 16
+ivec4 numbers(Block k, uint quad) { return bytes(stored(k, quad)); }

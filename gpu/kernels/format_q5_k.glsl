@@ -4,4 +4,5 @@
 #include "k_super.glsl"
 #include "five_block.glsl"
 
-vec4 codes(Block k, uint quad) { return bytes(stored(k, quad)); }
+#define LESS 0
+ivec4 numbers(Block k, uint quad) { return bytes(stored(k, quad)); }

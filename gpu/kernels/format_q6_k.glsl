@@ -14,9 +14,10 @@ Block blockOf(uint tile, uint b) {
 	return Block(FETCH(weights, tile + STRIP * b), (b & 1u) == 0u ? h.xy : h.zw);
 }
 
-vec4 codes(Block k, uint quad) {
+#define LESS 32
+ivec4 numbers(Block k, uint quad) {
 	uint low = nibbles(word(k.q, quad >> 1), quad & 1u);
-	return bytesLess(low | pairsHigh(quad < 4u ? k.high.x : k.high.y, quad & 3u), 32u);
+	return bytes(low | pairsHigh(quad < 4u ? k.high.x : k.high.y, quad & 3u));
 }
 
 void scalesOf(Super s, uint b, uint tile, out vec2 d, out vec2 m) {

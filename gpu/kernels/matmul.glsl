@@ -47,7 +47,7 @@ shared float joined[WG];
 #ifdef EXACT
 #define TAKE(m, i) { \
 	ivec4 v = ivec4(FETCH(xs, xAt[m] + xBlock + i)); \
-	xHigh[m] = vec4(v >> 12); \
+	xHigh[m] = vec4(v >> 16); \
 	xLow[m] = vec4(v & 4095); }
 #else
 #define TAKE(m, i) { \

@@ -5,4 +5,4 @@
 #include "product_params.glsl"
 #include "codes.glsl"
 #include "format_iq4_nl.glsl"
-#include "matmul.glsl"
+#include "matmul_texels.glsl"

@@ -5,4 +5,4 @@
 #include "product_params.glsl"
 #include "codes.glsl"
 #include "format_iq4_xs.glsl"
-#include "matmul.glsl"
+#include "matmul_texels.glsl"

@@ -6,4 +6,4 @@
 #include "product_params.glsl"
 #include "codes.glsl"
 #include "format_q2_k.glsl"
-#include "matmul.glsl"
+#include "matmul_texels.glsl"

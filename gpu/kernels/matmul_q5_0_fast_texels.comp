@@ -5,4 +5,4 @@
 #include "product_params.glsl"
 #include "codes.glsl"
 #include "format_q5_0.glsl"
-#include "matmul.glsl"
+#include "matmul_texels.glsl"

@@ -1,7 +1,7 @@
 // What the products with packed matrices have in common: their bindings, parameters and
 // the end of a row's sum.
 CONSTANT(0, WG, 32)
-CONSTANT(1, TILES, 1)   // tiles that an invocation takes a row of: 1, 2 or 4
+CONSTANT(1, TILES, 1)   // tiles that an invocation takes a row of: 1, 2, 4 or (texels) 8
 CONSTANT(2, XROWS, 1)   // rows of activations that it multiplies with: 1 or 4
 CONSTANT(3, EXPERTS, 0) // 1: the matrix is one of a stack, chosen for each row
 CONSTANT(4, BIAS, 0)    // 1: a bias is added

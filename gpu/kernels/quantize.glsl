@@ -3,9 +3,10 @@
 // block of 32 columns. This is RoundBlock of gpu/ops/whole.go; fast mode keeps 13 bits,
 // so that sums of products with bytes are exact in float32.
 //
-// A block becomes XTEXELS texels of numbers, 32-bit words in exact mode and halves of
-// words in fast mode, and a texel of floats: the scale, the sum of the numbers, and the
-// sums of their halves. Columns beyond the last count as zeros.
+// A block becomes XTEXELS texels of numbers and a texel of floats: the scale, the sum of
+// the numbers, and the sums of their halves. A number of fast mode is half a word, one of
+// exact mode a word, 4096·H + L as H above and L below. Columns beyond the last count as
+// zeros.
 //
 // An invocation has a block. A row can be several inputs side by side (experts), each of
 // which becomes a row.

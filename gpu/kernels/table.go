@@ -224,9 +224,19 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 256}},
 	},
 	{
+		Name: "heads_max_texels", ParamBytes: 16, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "act", ReadOnly: true, Texels: true}, {Name: "Part"}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}},
+	},
+	{
 		Name: "heads_sum", ParamBytes: 16, Shared: 5184,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act", ReadOnly: true}, {Name: "Part"}},
 		Constants: []device.Constant{{Name: "WG", Default: 256}},
+	},
+	{
+		Name: "heads_sum_texels", ParamBytes: 16, Shared: 0,
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "act", ReadOnly: true, Texels: true}, {Name: "Part"}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}},
 	},
 	{
 		Name: "heads_top", ParamBytes: 20, Shared: 2056,
@@ -319,12 +329,12 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_codes_fast_texels", ParamBytes: 120, Shared: 396,
+		Name: "matmul_codes_fast_texels", ParamBytes: 120, Shared: 268,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_codes_texels", ParamBytes: 120, Shared: 332,
+		Name: "matmul_codes_texels", ParamBytes: 120, Shared: 204,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
@@ -359,12 +369,12 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_iq4_nl_fast_texels", ParamBytes: 120, Shared: 396,
+		Name: "matmul_iq4_nl_fast_texels", ParamBytes: 120, Shared: 268,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_iq4_nl_texels", ParamBytes: 120, Shared: 332,
+		Name: "matmul_iq4_nl_texels", ParamBytes: 120, Shared: 204,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
@@ -379,12 +389,12 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_iq4_xs_fast_texels", ParamBytes: 120, Shared: 396,
+		Name: "matmul_iq4_xs_fast_texels", ParamBytes: 120, Shared: 268,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_iq4_xs_texels", ParamBytes: 120, Shared: 332,
+		Name: "matmul_iq4_xs_texels", ParamBytes: 120, Shared: 204,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
@@ -399,12 +409,12 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_mxfp4_fast_texels", ParamBytes: 120, Shared: 396,
+		Name: "matmul_mxfp4_fast_texels", ParamBytes: 120, Shared: 268,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_mxfp4_texels", ParamBytes: 120, Shared: 332,
+		Name: "matmul_mxfp4_texels", ParamBytes: 120, Shared: 204,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
@@ -419,12 +429,12 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q2_k_fast_texels", ParamBytes: 120, Shared: 396,
+		Name: "matmul_q2_k_fast_texels", ParamBytes: 120, Shared: 268,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q2_k_texels", ParamBytes: 120, Shared: 332,
+		Name: "matmul_q2_k_texels", ParamBytes: 120, Shared: 204,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
@@ -439,12 +449,12 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q3_k_fast_texels", ParamBytes: 120, Shared: 396,
+		Name: "matmul_q3_k_fast_texels", ParamBytes: 120, Shared: 268,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q3_k_texels", ParamBytes: 120, Shared: 332,
+		Name: "matmul_q3_k_texels", ParamBytes: 120, Shared: 204,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
@@ -459,12 +469,12 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q4_0_fast_texels", ParamBytes: 120, Shared: 396,
+		Name: "matmul_q4_0_fast_texels", ParamBytes: 120, Shared: 268,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q4_0_texels", ParamBytes: 120, Shared: 332,
+		Name: "matmul_q4_0_texels", ParamBytes: 120, Shared: 204,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
@@ -479,12 +489,12 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q4_1_fast_texels", ParamBytes: 120, Shared: 396,
+		Name: "matmul_q4_1_fast_texels", ParamBytes: 120, Shared: 268,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q4_1_texels", ParamBytes: 120, Shared: 332,
+		Name: "matmul_q4_1_texels", ParamBytes: 120, Shared: 204,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
@@ -499,12 +509,12 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q4_k_fast_texels", ParamBytes: 120, Shared: 396,
+		Name: "matmul_q4_k_fast_texels", ParamBytes: 120, Shared: 268,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q4_k_texels", ParamBytes: 120, Shared: 332,
+		Name: "matmul_q4_k_texels", ParamBytes: 120, Shared: 204,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
@@ -519,12 +529,12 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q5_0_fast_texels", ParamBytes: 120, Shared: 396,
+		Name: "matmul_q5_0_fast_texels", ParamBytes: 120, Shared: 268,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q5_0_texels", ParamBytes: 120, Shared: 332,
+		Name: "matmul_q5_0_texels", ParamBytes: 120, Shared: 204,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
@@ -539,12 +549,12 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q5_1_fast_texels", ParamBytes: 120, Shared: 396,
+		Name: "matmul_q5_1_fast_texels", ParamBytes: 120, Shared: 268,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q5_1_texels", ParamBytes: 120, Shared: 332,
+		Name: "matmul_q5_1_texels", ParamBytes: 120, Shared: 204,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
@@ -559,12 +569,12 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q5_k_fast_texels", ParamBytes: 120, Shared: 396,
+		Name: "matmul_q5_k_fast_texels", ParamBytes: 120, Shared: 268,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q5_k_texels", ParamBytes: 120, Shared: 332,
+		Name: "matmul_q5_k_texels", ParamBytes: 120, Shared: 204,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
@@ -579,12 +589,12 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q6_k_fast_texels", ParamBytes: 120, Shared: 396,
+		Name: "matmul_q6_k_fast_texels", ParamBytes: 120, Shared: 268,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q6_k_texels", ParamBytes: 120, Shared: 332,
+		Name: "matmul_q6_k_texels", ParamBytes: 120, Shared: 204,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
@@ -599,12 +609,12 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q8_0_fast_texels", ParamBytes: 120, Shared: 396,
+		Name: "matmul_q8_0_fast_texels", ParamBytes: 120, Shared: 268,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
-		Name: "matmul_q8_0_texels", ParamBytes: 120, Shared: 332,
+		Name: "matmul_q8_0_texels", ParamBytes: 120, Shared: 204,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},

@@ -44,7 +44,8 @@ void putWhole(uint bits[32], uint at) {
 	}
 	for (uint i = 0u; i < XTEXELS; i++) {
 #ifdef EXACT
-		outs[at + i] = uvec4(ivec4(x[4u * i], x[4u * i + 1u], x[4u * i + 2u], x[4u * i + 3u]));
+		ivec4 v = ivec4(x[4u * i], x[4u * i + 1u], x[4u * i + 2u], x[4u * i + 3u]);
+		outs[at + i] = uvec4(((v >> 12) << 16) | (v & 4095));
 #else
 		uvec4 v;
 		v.x = (uint(x[8u * i]) & 0xFFFFu) | (uint(x[8u * i + 1u]) << 16);
