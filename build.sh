@@ -350,6 +350,22 @@ bench_peer() {
 	"$python" "cmd/peerbench/$script.py" bin/ganglion "$model" "$@"
 }
 
+# bench_peer_vulkan compares the GPU back ends with llama.cpp's Vulkan back end, which
+# comes prebuilt from npm. Compiled kernels of software renderers are kept in bin.
+bench_peer_vulkan() {
+	check_tools
+	command -v node >/dev/null && command -v npm >/dev/null || die "node and npm are needed"
+	local folder=${GANGLION_PEER_VULKAN:-bin/peer-vulkan} root=$PWD model
+	model=$(realpath "$(model_file)")
+	if [ ! -d "$folder/node_modules/node-llama-cpp" ]; then
+		mkdir -p "$folder"
+		npm install --prefix "$folder" --no-fund --no-audit --silent node-llama-cpp@3.22.1
+	fi
+	build
+	export MESA_SHADER_CACHE_DIR=${MESA_SHADER_CACHE_DIR:-$root/bin/mesa-cache}
+	(cd "$folder" && node "$root/cmd/peerbench/vulkan.mjs" "$root/bin/ganglion" "$model" "$@")
+}
+
 usage() {
 	cat <<-'TEXT'
 		./build.sh run [FLAGS]     fetch the default model, build, serve (GANGLION_MODEL=FILE uses another)
@@ -361,6 +377,7 @@ usage() {
 		./build.sh bench [FLAGS]   speed on the default model
 		./build.sh bench-peer [FLAGS] [MODEL…]   the same beside llama.cpp, in turns in one run
 		./build.sh test-arm64      the kernels' tests for 64-bit ARM, emulated
+		./build.sh bench-peer-vulkan [FLAGS]   the GPU back ends beside llama.cpp's Vulkan back end
 		./build.sh bench-serving   start to first token, memory and tokenizing beside llama.cpp
 	TEXT
 }
@@ -380,6 +397,7 @@ test-arm64)
 	test_arm64
 	;;
 bench-peer) shift && bench_peer peerbench "$@" ;;
+bench-peer-vulkan) shift && bench_peer_vulkan "$@" ;;
 bench-serving) shift && bench_peer serving "$@" ;;
 help | -h | --help) usage ;;
 *) usage >&2 && die "unknown command: $1" ;;

@@ -27,6 +27,8 @@ type benchResult struct {
 	Sequences   int     `json:"sequences"`
 	Prefill     float64 `json:"prefill_tokens_per_second"`
 	Decode      float64 `json:"decode_tokens_per_second"`
+	PrefillCPU  float64 `json:"prefill_cpu_ms_per_token"` // processor time of the process; 0 where it is not known
+	DecodeCPU   float64 `json:"decode_cpu_ms_per_token"`
 	DecodeBatch float64 `json:"batch_decode_tokens_per_second,omitempty"`
 	Read        float64 `json:"read_gigabytes_per_second"` // what the threads can read from memory together
 
@@ -35,7 +37,7 @@ type benchResult struct {
 }
 
 func newBench(e *env, s *settings) *cobra.Command {
-	var asJSON bool
+	var asJSON, timeKernels bool
 	var synthetic string
 	var prompt, generate, repeat, sequences int
 	c := &cobra.Command{
@@ -83,7 +85,7 @@ func newBench(e *env, s *settings) *cobra.Command {
 					return err
 				}
 			}
-			if d, ok := m.backend.Device(); ok {
+			if d, ok := m.backend.Device(); ok && timeKernels {
 				if err := closing(); err != nil {
 					return err
 				}
@@ -113,6 +115,7 @@ func newBench(e *env, s *settings) *cobra.Command {
 	}
 	s.guessFlags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&timeKernels, "kernels", true, "on a GPU, measure the device by itself and each kernel too")
 	c.Flags().StringVar(&synthetic, "synthetic", "", "write a llama of 1.1B random weights of this type (q4_0, q4_k, q8_0) to --model FILE first, unless the file is there")
 	c.Flags().IntVarP(&prompt, "prompt", "p", 512, "prompt tokens to prefill")
 	c.Flags().IntVarP(&generate, "generate", "n", 128, "tokens to decode")
@@ -125,19 +128,22 @@ func newBench(e *env, s *settings) *cobra.Command {
 
 // measure fills the rates in. stopped reports an interruption.
 func measure(stopped func() error, m *closingEngine, r *benchResult, repeat int) error {
-	var prefill, decode, batch []float64
+	var prefill, decode, batch, prefillCPU, decodeCPU []float64
 	for i := range repeat + 1 { // the first round warms up
 		if err := stopped(); err != nil {
 			return err
 		}
+		start := processTime()
 		p, err := timePrefill(m, r.Prompt, int32(i))
 		if err != nil {
 			return err
 		}
+		between := processTime()
 		d, err := timeDecode(m, 1, r.Generated)
 		if err != nil {
 			return err
 		}
+		end := processTime()
 		b := d
 		if r.Sequences > 1 {
 			if b, err = timeDecode(m, r.Sequences, r.Generated); err != nil {
@@ -146,9 +152,12 @@ func measure(stopped func() error, m *closingEngine, r *benchResult, repeat int)
 		}
 		if i > 0 {
 			prefill, decode, batch = append(prefill, p), append(decode, d), append(batch, b)
+			prefillCPU = append(prefillCPU, 1000*(between-start).Seconds()/float64(r.Prompt))
+			decodeCPU = append(decodeCPU, 1000*(end-between).Seconds()/float64(r.Generated))
 		}
 	}
 	r.Prefill, r.Decode = median(prefill), median(decode)
+	r.PrefillCPU, r.DecodeCPU = median(prefillCPU), median(decodeCPU)
 	if r.Sequences > 1 {
 		r.DecodeBatch = median(batch)
 	}
