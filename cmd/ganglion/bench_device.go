@@ -7,10 +7,12 @@ import (
 	"io"
 
 	"ganglion/gpu"
+	"ganglion/gpu/compute"
 	"ganglion/gpu/device"
 	"ganglion/gpu/engine"
 	"ganglion/gpu/kernels"
 	"ganglion/gpu/probe"
+	"ganglion/gpu/tensor"
 )
 
 // deviceResult is what figures of a GPU must be read with, and where its time goes.
@@ -28,8 +30,34 @@ type deviceResult struct {
 	Caps     device.Caps        `json:"caps"`
 	Kernels  string             `json:"kernel_set"`
 	Copy     float64            `json:"copy_gigabytes_per_second"` // read and written
+	Packing  []packingRatio     `json:"packing"`                   // by type of weights
 	Prefill  []probe.KernelTime `json:"prefill_kernels"`           // of one prompt; empty where the device has no clock
 	Decode   []probe.KernelTime `json:"decode_kernels"`            // of timedTokens tokens
+}
+
+// packingRatio is what a type of weights takes on a GPU, where a product reads all of it
+// once, against its bytes in the file.
+type packingRatio struct {
+	Type   string  `json:"type"`
+	Format string  `json:"format"` // in which it lies there
+	Ratio  float64 `json:"of_file"`
+}
+
+// packingRatios are those of matrices of 4096 by 4096, of all types that GPUs take.
+func packingRatios() (list []packingRatio) {
+	const n = 4096
+	for _, t := range tensor.Types() {
+		row, err := tensor.RowBytes(t, n)
+		if err != nil {
+			continue
+		}
+		format, bytes, _, err := compute.Packing(t, n, n, 1)
+		if err != nil {
+			continue
+		}
+		list = append(list, packingRatio{t.String(), format, float64(bytes) / float64(row*n)})
+	}
+	return list
 }
 
 // timedTokens are decoded to see where the time goes.
@@ -50,7 +78,7 @@ func (s *settings) benchDevice(ctx context.Context, d probe.Device, prompt int) 
 	}
 	info, limits, caps := meter.Info(), meter.Limits(), meter.Caps()
 	r = &deviceResult{Name: info.Name, Vendor: info.Vendor, API: info.API, Version: info.Version, Driver: info.Driver, ID: info.ID,
-		Software: info.Software, Discrete: info.Discrete, Memory: info.Memory, Limits: limits, Caps: caps, Kernels: gpu.KernelHash()}
+		Software: info.Software, Discrete: info.Discrete, Memory: info.Memory, Limits: limits, Caps: caps, Kernels: gpu.KernelHash(), Packing: packingRatios()}
 	if r.Copy, err = probe.CopyRate(meter.Device, kernels.Get("copy")); err != nil {
 		return nil, err
 	}
@@ -98,6 +126,11 @@ func (r *deviceResult) print(w io.Writer, prompt int) {
 		l.StorageBuffers, bytesText(l.BindingBytes), bytesText(l.BufferBytes), l.Invocations, bytesText(int64(l.SharedBytes)), l.ParamBytes, l.OffsetAlign, l.Texels)
 	fmt.Fprintf(w, "can       precise %t, subgroup %d, dot4 %t, half %t, clock %t, shares memory %t\n", c.Precise, c.Subgroup, c.Dot4, c.Half, c.Timer, c.HostShare)
 	fmt.Fprintf(w, "memory    %s, kernels %s\ncopies    %8.1f GB/s read and written\n", bytesText(r.Memory), r.Kernels, r.Copy)
+	fmt.Fprint(w, "packed   ")
+	for _, p := range r.Packing {
+		fmt.Fprintf(w, " %s %.3f", p.Type, p.Ratio)
+	}
+	fmt.Fprintln(w, " of the file's bytes")
 	if !c.Timer {
 		fmt.Fprintln(w, "kernels   the device has no clock")
 		return
@@ -113,6 +146,10 @@ func printKernels(w io.Writer, what string, list []probe.KernelTime) {
 	}
 	fmt.Fprintf(w, "kernels   %8.1f ms in all, %s\n", total, what)
 	for _, k := range list {
-		fmt.Fprintf(w, "          %8.2f ms %5.1f %%  %6d × %s\n", k.MS, 100*k.MS/max(total, 1e-9), k.Calls, k.Kernel)
+		fmt.Fprintf(w, "          %8.2f ms %5.1f %%  %6d × %s", k.MS, 100*k.MS/max(total, 1e-9), k.Calls, k.Kernel)
+		if k.Weights > 0 {
+			fmt.Fprintf(w, ", %.2f GB/s of weights", k.Rate())
+		}
+		fmt.Fprintln(w)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,31 @@ type KernelTime struct {
 	Kernel string  `json:"kernel"`
 	Calls  int     `json:"calls"`
 	MS     float64 `json:"ms"`
+	// Weights are the bytes of packed matrices that a product was given, 0 of other
+	// kernels. Of a stack of experts that is the whole stack.
+	Weights int64 `json:"weight_bytes,omitempty"`
+}
+
+// Rate is how many gigabytes of weights the kernel took a second, 0 where it has none.
+func (k KernelTime) Rate() float64 {
+	if k.MS <= 0 {
+		return 0
+	}
+	return float64(k.Weights) / k.MS / 1e6
+}
+
+// weightBytes are those of the packed matrix that a command multiplies with.
+func weightBytes(c device.Command) int64 {
+	s := c.Kernel.Shader()
+	if !strings.HasPrefix(s.Name, "matmul_") {
+		return 0
+	}
+	for i, b := range s.Bindings {
+		if strings.EqualFold(b.Name, "weights") && i < len(c.Bindings) {
+			return c.Bindings[i].Size
+		}
+	}
+	return 0
 }
 
 // Meter is a device that adds up what each kernel takes, where the device has a clock.
@@ -48,6 +74,7 @@ func (m *Meter) Kernels() []KernelTime {
 type metered struct {
 	device.Program
 	kernels []string
+	weights []int64 // by command
 }
 
 // NewProgram records a timed program.
@@ -59,7 +86,7 @@ func (m *Meter) NewProgram(commands []device.Command, o device.ProgramOptions) (
 	}
 	named := &metered{Program: p}
 	for _, c := range commands {
-		named.kernels = append(named.kernels, c.Kernel.Shader().Name)
+		named.kernels, named.weights = append(named.kernels, c.Kernel.Shader().Name), append(named.weights, weightBytes(c))
 	}
 	return named, nil
 }
@@ -102,6 +129,7 @@ func (f *meteredFence) Wait(timeout time.Duration) error {
 			f.m.kernels[k.Kernel] = k
 		}
 		k.Calls++
+		k.Weights += f.p.weights[i]
 		k.MS += t.Seconds() * 1000
 	}
 	return nil

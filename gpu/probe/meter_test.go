@@ -57,15 +57,17 @@ type namedKernel struct {
 	name string
 }
 
-func (k namedKernel) Shader() *device.Shader { return &device.Shader{Name: k.name} }
+func (k namedKernel) Shader() *device.Shader {
+	return &device.Shader{Name: k.name, Bindings: []device.Binding{{Name: "Batch"}, {Name: "weights"}}}
+}
 
 // A meter adds up what each kernel takes, once for each submission that has ended.
 func TestMeterAddsUp(t *testing.T) {
 	for _, timer := range []bool{true, false} {
 		m := NewMeter(&clocked{timer: timer})
 		var commands []device.Command
-		for _, name := range []string{"a", "b", "a"} {
-			commands = append(commands, device.Command{Kernel: namedKernel{name: name}})
+		for _, name := range []string{"a", "matmul_b", "a"} {
+			commands = append(commands, device.Command{Kernel: namedKernel{name: name}, Bindings: []device.Range{{Size: 1}, {Size: 1e6}}})
 		}
 		p, err := m.NewProgram(commands, device.ProgramOptions{})
 		if err != nil {
@@ -87,9 +89,12 @@ func TestMeterAddsUp(t *testing.T) {
 			}
 			continue
 		}
-		want := []KernelTime{{"a", 4, 8}, {"b", 2, 4}}
+		want := []KernelTime{{Kernel: "a", Calls: 4, MS: 8}, {Kernel: "matmul_b", Calls: 2, MS: 4, Weights: 2e6}}
 		if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
 			t.Errorf("times %v, want %v", got, want)
+		}
+		if rate := got[1].Rate(); rate != 0.5 {
+			t.Errorf("2 MB in 4 ms are %v GB/s, want 0.5", rate)
 		}
 		if again := m.Kernels(); len(again) != 0 {
 			t.Errorf("times that were taken already: %v", again)
