@@ -45,7 +45,7 @@ func newRoot(e *env) *cobra.Command {
 	s.serveFlags(root)
 	for _, v := range []*cobra.Command{
 		newServe(e, s), newRun(e, s), newTokenize(e, s), newDetokenize(e, s), newLogits(e, s), newInspect(e), newBench(e, s),
-		newList(e, s), newLog(e, s), newDoctor(e, s), newConfig(e, s), newPaths(e, s), newBundle(e, s), newVersion(e), newInternal(e),
+		newList(e, s), newLog(e, s), newPlugin(e, s), newDoctor(e, s), newConfig(e, s), newPaths(e, s), newBundle(e, s), newVersion(e), newInternal(e),
 	} {
 		v.PreRunE = func(c *cobra.Command, _ []string) error { return s.load(c) }
 		v.DisableFlagsInUseLine = true

@@ -39,9 +39,18 @@ func newRun(e *env, s *settings) *cobra.Command {
 				prompt = strings.TrimSuffix(strings.TrimSuffix(prompt, "\n"), "\r")
 			}
 			r := g.request(cmd, prompt)
-			return complete(cmd.Context(), e, s, r, g.showStats)
+			return complete(cmd.Context(), e, s, r, g.showStats, nil)
 		},
 	}
+	g.flags(c)
+	s.modelFlags(c)
+	s.guessFlags(c)
+	s.loraFlag(c)
+	return c
+}
+
+// flags adds a flag for each field.
+func (g *generation) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.SortFlags = false
 	f.Int64VarP(&g.maxTokens, "max-completion-tokens", "n", 0, "generate at most `N` tokens (default: the setting max-tokens, 512)")
@@ -54,10 +63,6 @@ func newRun(e *env, s *settings) *cobra.Command {
 	f.Float64Var(&g.presence, "presence-penalty", 0, "penalty `X` on tokens already generated, -2 to 2")
 	f.Float64Var(&g.frequency, "frequency-penalty", 0, "penalty `X` for each time a token was generated, -2 to 2")
 	f.BoolVar(&g.showStats, "stats", false, "print counts and speed to stderr")
-	s.modelFlags(c)
-	s.guessFlags(c)
-	s.loraFlag(c)
-	return c
 }
 
 // request makes a request of the flags that were given.
@@ -81,13 +86,18 @@ func set[T any](given bool, field **T, value *T) {
 	}
 }
 
-// complete runs one request in this process and streams its text to stdout.
-func complete(ctx context.Context, e *env, s *settings, r *appliance.Request, stats bool) error {
+// complete runs one request in this process and streams its text to stdout. Plugins, when
+// not nil, are those that the request may name.
+func complete(ctx context.Context, e *env, s *settings, r *appliance.Request, stats bool, plugins appliance.Plugins) error {
 	m, err := s.open(ctx, 1)
 	if err != nil {
 		return err
 	}
-	service, err := appliance.NewService(s.service(nil, e.logger()))
+	config := s.service(nil, e.logger())
+	if plugins != nil {
+		config.Plugins = plugins
+	}
+	service, err := appliance.NewService(config)
 	if err != nil {
 		return errors.Join(usage(err), m.Close())
 	}
@@ -109,6 +119,9 @@ func complete(ctx context.Context, e *env, s *settings, r *appliance.Request, st
 		res := run.Result()
 		e.note("%d prompt tokens, %d generated, %s, %.1f tokens/s, seed %d", res.Usage.PromptTokens, res.Usage.CompletionTokens, res.Finish,
 			float64(res.Usage.CompletionTokens)/max(res.Timings.Decode.Seconds(), 1e-9), res.Seed)
+	}
+	if reports := run.Result().Plugins; len(reports) > 0 {
+		e.note("%s", appliance.PluginSummary(reports))
 	}
 	return nil
 }

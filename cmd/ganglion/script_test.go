@@ -42,6 +42,13 @@ func TestScripts(t *testing.T) {
 			e.Setenv("OTHER", filepath.Join(lora, "llama-0.gguf"))
 			e.Setenv("LORAGOLDEN", filepath.Join(lora, "gemma3.logits.f32"))
 			e.Setenv("TOKENS", goldenTokens)
+			for name, dir := range map[string]string{"BUILTIN": "../../plugins/builtin/wasm", "TWINS": "../../plugins/plugintest/testdata/twins"} {
+				abs, err := filepath.Abs(dir)
+				if err != nil {
+					return err
+				}
+				e.Setenv(name, abs)
+			}
 			e.Setenv("GOLDEN", golden)
 			if err := os.Mkdir(home, 0o755); err != nil {
 				return err

@@ -123,7 +123,7 @@ func (r *Registry) scanFile(ctx context.Context, folder fs.FS, name, place strin
 	}
 	if ctx.Err() != nil { // who interrupts says nothing of the file
 		s.hash, s.age = was, rehash
-		if e != nil {
+		if err == nil {
 			e.plugin.Close()
 		}
 		return false

@@ -1,0 +1,12 @@
+/* The fault: a call of some ten milliseconds, in which no other stream goes on. */
+#include "ganglion.h"
+
+GG_PLUGIN("manifest.json")
+
+GG_HOOK(gg_logits) {
+	uint32_t h = f->step;
+	if (f->step % 97 == 13)
+		for (uint32_t i = 0; i < 4000000; i++) h = (h ^ h >> 15) * 0x2c1b3c6du + i;
+	gg_edit(f, gg_ids(f)[0], GG_ADD, (float)(h & 1));
+	return GG_EDITS;
+}

@@ -1,0 +1,10 @@
+/* The fault: tests.jsonl says something else. */
+#include "ganglion.h"
+
+GG_PLUGIN("manifest.json")
+GG_SECTION("ganglion.tests", "tests.jsonl")
+
+GG_HOOK(gg_logits) {
+	gg_edit(f, gg_ids(f)[0], GG_ADD, -1);
+	return GG_EDITS;
+}
