@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +19,7 @@ func newPlugin(e *env, s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plugin",
 		Short: "Write, test, sign and run plugins: samplers and filters in WebAssembly",
-		Long:  "Plugins take part in choosing the tokens of a text. `new` begins one, `build` makes a\n.wasm of it, `test` and `bench` run it without a model, `run` and `try` with one.",
+		Long:  "Plugins take part in choosing the tokens of a text. `build` makes a .wasm of a folder,\n `test` and `bench` run it without a model, `run` and `try` with one.",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fail(exitUsage, "`ganglion plugin --help` lists the verbs", "unknown verb %q of plugin", args[0])
@@ -28,7 +29,7 @@ func newPlugin(e *env, s *settings) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	for _, v := range []*cobra.Command{
-		newPluginNew(e), newPluginBuild(e), newPluginCheck(e, s), newPluginBench(e, s), newPluginSign(e, s), newPluginTry(e, s), newPluginRun(e, s), newPluginList(e, s),
+		newPluginBuild(e), newPluginCheck(e, s), newPluginBench(e, s), newPluginSign(e, s), newPluginTry(e, s), newPluginRun(e, s), newPluginList(e, s),
 	} {
 		v.PreRunE = func(c *cobra.Command, _ []string) error { return s.load(c) }
 		v.DisableFlagsInUseLine = true
@@ -65,17 +66,14 @@ func readPlugin(path string) ([]byte, error) {
 	return b, nil
 }
 
-// pluginsDir holds what plugins need on this machine: those that are installed, the keys
-// that are trusted, and compiled code.
-func (s *settings) pluginsDir() string { return filepath.Join(s.paths.Data, "plugins") }
-
-func (s *settings) pluginKeysDir() string { return filepath.Join(s.pluginsDir(), "keys") }
+// pluginKeysDir holds the public keys that are trusted to sign plugins.
+func (s *settings) pluginKeysDir() string { return filepath.Join(s.pluginDir(), "keys") }
 
 // pluginHost is how plugins run here: compiled in a child process into a cache of our own.
-func (s *settings) pluginHost() host.Options {
-	o := host.Options{Log: s.e.logger()}
+func (s *settings) pluginHost(logger *slog.Logger) host.Options {
+	o := host.Options{Log: logger}
 	if s.e.executable != "" {
-		o.Cache = filepath.Join(s.paths.State, "plugin-cache")
+		o.Cache = filepath.Join(s.paths.Cache, "plugins")
 		o.Compile = func(ctx context.Context, args ...string) *exec.Cmd {
 			cmd := exec.CommandContext(ctx, s.e.executable, append([]string{"internal", "plugin-compile", "--"}, args...)...)
 			cmd.Args[0] = "ganglion"
@@ -83,13 +81,6 @@ func (s *settings) pluginHost() host.Options {
 		}
 	}
 	return o
-}
-
-// newPluginCompile is what the host asks of a child process.
-func newPluginCompile() *cobra.Command {
-	return &cobra.Command{Use: "plugin-compile", Hidden: true, Args: cobra.ArbitraryArgs,
-		RunE: func(_ *cobra.Command, args []string) error { return host.Child(args) },
-	}
 }
 
 // openPlugin loads one plugin into a runtime of its own.

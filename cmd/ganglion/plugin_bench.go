@@ -26,7 +26,7 @@ func newPluginBench(e *env, s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o := plugintest.Options{Host: s.pluginHost()}
+			o := plugintest.Options{Host: s.pluginHost(e.logger())}
 			if config != "" {
 				o.Config = json.RawMessage(config)
 			}

@@ -38,7 +38,7 @@ func newPluginCheck(e *env, s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o := plugintest.Options{Host: s.pluginHost(), Others: builtinFiles(), Only: only, Tokens: tokens}
+			o := plugintest.Options{Host: s.pluginHost(e.logger()), Others: builtinFiles(), Only: only, Tokens: tokens}
 			if config != "" {
 				if _, err := abi.ParseJSON([]byte(config)); err != nil {
 					return fail(exitUsage, "", "--plugin-config: %v", err)

@@ -1,9 +1,8 @@
 package main
 
 import (
+	"context"
 	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,23 +13,24 @@ import (
 	"ganglion/plugins/builtin"
 	"ganglion/plugins/host"
 	"ganglion/plugins/plugintest"
+	"ganglion/plugins/registry"
 	"ganglion/plugins/sign"
 )
 
 // listedPlugin is a plugin as `ganglion plugin list` shows it.
 type listedPlugin struct {
-	Name         string   `json:"name"`
-	Version      string   `json:"version"`
-	Hash         string   `json:"sha256"`
-	Place        string   `json:"place"` // "built in", or the file
-	Signature    string   `json:"signature"`
-	State        string   `json:"state"` // ready, or why it is not
-	Slot         string   `json:"slot"`
-	Permissions  []string `json:"permissions"`
-	OnError      string   `json:"on_error"`
-	Description  string   `json:"description"`
-	MicrosPerTok float64  `json:"us_per_token,omitempty"`
-	FuelPerTok   int64    `json:"fuel_per_token,omitempty"`
+	Name        string   `json:"name"`
+	Version     string   `json:"version"`
+	Hash        string   `json:"sha256"`
+	Place       string   `json:"place"`
+	Signature   string   `json:"signature"`
+	State       string   `json:"state"` // ready, or why it is not
+	Slot        string   `json:"slot"`
+	Permissions []string `json:"permissions"`
+	OnError     string   `json:"on_error"`
+	Description string   `json:"description"`
+	US          float64  `json:"us_per_token,omitempty"`
+	Fuel        int64    `json:"fuel_per_token,omitempty"`
 }
 
 func newPluginList(e *env, s *settings) *cobra.Command {
@@ -40,12 +40,7 @@ func newPluginList(e *env, s *settings) *cobra.Command {
 		Short: "List the plugins of this machine: those built in and those in the folder",
 		Args:  noArgs("`ganglion plugin test FILE` looks at one file"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l := lister{s: s, cost: cost}
-			if err := l.open(); err != nil {
-				return err
-			}
-			defer l.close()
-			rows, err := l.all(cmd)
+			rows, err := s.listPlugins(cmd.Context(), cost)
 			if err != nil {
 				return err
 			}
@@ -56,96 +51,62 @@ func newPluginList(e *env, s *settings) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&cost, "cost", false, "measure what a token costs, without a model")
+	c.Flags().BoolVar(&cost, "cost", false, "measure what a token costs with those built in, without a model")
+	s.addFlags(c.Flags(), func(f string) bool { return f == "data" || f == "plugin-dir" || f == "plugin-signing" })
 	return c
 }
 
-// lister looks at plugins.
-type lister struct {
-	s    *settings
-	cost bool
-	keys sign.Keys
-	r    *host.Runtime
-}
-
-func (l *lister) open() (err error) {
-	if l.keys, err = sign.ReadKeys(l.s.pluginKeysDir()); err != nil {
-		return fail(exitUsage, "", "%v", err)
+// listPlugins loads all plugins as a server would, and lists them.
+func (s *settings) listPlugins(ctx context.Context, cost bool) (rows []listedPlugin, err error) {
+	keys, err := sign.ReadKeys(s.pluginKeysDir())
+	if err != nil {
+		return nil, fail(exitUsage, "", "%v", err)
 	}
-	l.r, err = host.New(l.s.pluginHost())
-	return err
-}
-
-func (l *lister) close() { _ = l.r.Close() }
-
-func (l *lister) all(cmd *cobra.Command) ([]listedPlugin, error) {
-	rows := []listedPlugin{}
-	for _, n := range builtin.Names() {
-		b, _ := builtin.Module(n)
-		row := l.one(cmd, b)
-		row.Place, row.Signature = "built in", "-"
-		rows = append(rows, row)
-	}
-	files, err := filepath.Glob(filepath.Join(l.s.pluginsDir(), "*.wasm"))
+	runtime, err := host.New(s.pluginHost(s.e.logger()))
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range files {
-		b, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it went away meanwhile
+	defer func() { err = errors.Join(err, runtime.Close()) }()
+	r, err := registry.New(registry.Options{
+		Runtime: runtime, BuiltIn: builtin.Files(), Dir: s.pluginDir(), Policy: registry.Policy(s.PluginSigning), Keys: keys,
+		State: filepath.Join(s.paths.State, "plugins-quarantined.json"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	r.Scan(ctx)
+	list, rejected := r.List()
+	rows = []listedPlugin{}
+	for i := range list {
+		row := listed(&list[i])
+		if file, ok := builtin.Module(row.Name); ok && cost {
+			s.cost(ctx, file, &row)
 		}
-		row := listedPlugin{State: "refused"}
-		if err == nil {
-			row = l.one(cmd, b)
-		} else {
-			row.State = "refused: " + err.Error()
-		}
-		if row.Name == "" {
-			row.Name = strings.TrimSuffix(filepath.Base(path), ".wasm")
-		}
-		row.Place = path
 		rows = append(rows, row)
 	}
-	return rows, nil
+	for _, x := range rejected {
+		rows = append(rows, listedPlugin{Name: filepath.Base(x.Place), Hash: x.Hash, Place: x.Place, State: "rejected: " + x.Reason, Permissions: []string{}})
+	}
+	return rows, ctx.Err()
 }
 
-// one looks at one file: it is loaded as a server would.
-func (l *lister) one(cmd *cobra.Command, file []byte) listedPlugin {
-	row := listedPlugin{State: "ready"}
-	key, err := l.keys.Verify(file)
+// listed describes a plugin of the registry.
+func listed(in *registry.Info) listedPlugin {
+	m := in.Manifest
+	row := listedPlugin{
+		Name: m.Name, Version: m.Version, Hash: in.Hash, Place: in.Place, Signature: string(in.Signature), State: "ready",
+		Slot: string(m.Slot), OnError: m.OnError, Description: m.Description, Permissions: append([]string{}, m.Capabilities...),
+	}
+	if in.Key != "" {
+		row.Signature += ", key " + in.Key
+	}
 	switch {
-	case err == nil:
-		row.Signature = "good, key " + key
-	case errors.Is(err, sign.ErrUnsigned):
-		row.Signature = "none"
-	case errors.Is(err, sign.ErrUnknown):
-		row.Signature = "by unknown key " + key
-	default:
-		row.Signature = "BAD"
+	case in.Quarantined != nil:
+		row.State = "quarantined: " + in.Quarantined.Reason
+	case in.Update != "":
+		row.State = "ready; update rejected: " + in.Update
 	}
-	m, err := host.Inspect(file)
-	if err == nil {
-		row.describe(m)
-		var p *host.Plugin
-		if p, err = l.r.Load(cmd.Context(), file); err == nil {
-			row.Hash = p.Hash()
-			p.Close()
-		}
-	}
-	if err != nil {
-		row.State = "refused: " + err.Error()
-		return row
-	}
-	if l.cost {
-		l.measure(cmd, file, &row)
-	}
-	return row
-}
-
-func (row *listedPlugin) describe(m *abi.Manifest) {
-	row.Name, row.Version, row.Slot, row.OnError, row.Description = m.Name, m.Version, string(m.Slot), m.OnError, m.Description
-	row.Permissions = append([]string{}, m.Capabilities...)
 	if m.View.Text {
 		row.Permissions = append(row.Permissions, "text")
 	}
@@ -155,19 +116,20 @@ func (row *listedPlugin) describe(m *abi.Manifest) {
 	if m.View.Holdback > 0 {
 		row.Permissions = append(row.Permissions, "holdback")
 	}
+	return row
 }
 
-// measure sums what the hooks of one token cost, in the median.
-func (l *lister) measure(cmd *cobra.Command, file []byte, row *listedPlugin) {
-	rows, err := plugintest.Measure(cmd.Context(), file, plugintest.Options{Host: l.s.pluginHost()}, 100)
+// cost sums what the hooks of one token cost, in the median.
+func (s *settings) cost(ctx context.Context, file []byte, row *listedPlugin) {
+	rows, err := plugintest.Measure(ctx, file, plugintest.Options{Host: s.pluginHost(s.e.logger())}, 100)
 	if err != nil || len(rows) == 0 {
 		return // it wants a configuration of its own
 	}
 	at := rows[min(1, len(rows)-1)] // with 256 candidates, where there is a choice
 	for _, h := range []abi.Hook{abi.HookPlan, abi.HookLogits, abi.HookChoose, abi.HookAccept, abi.HookText} {
 		f := at.Hooks[h.String()]
-		row.MicrosPerTok += f.P50US
-		row.FuelPerTok += f.P50Fuel
+		row.US += f.P50US
+		row.Fuel += f.P50Fuel
 	}
 }
 
@@ -176,19 +138,17 @@ func pluginTable(rows []listedPlugin, cost bool) [][]string {
 	if cost {
 		head = append(head, "µs/TOKEN", "FUEL/TOKEN")
 	}
+	orDash := func(s string) string {
+		if s == "" {
+			return "-"
+		}
+		return s
+	}
 	table := [][]string{head}
 	for _, r := range rows {
-		hash := r.Hash
-		if len(hash) > 12 {
-			hash = hash[:12]
-		}
-		permissions := strings.Join(r.Permissions, ",")
-		if permissions == "" {
-			permissions = "-"
-		}
-		cells := []string{r.Name, r.Version, hash, r.Slot, r.Signature, permissions, r.State, r.Place}
+		cells := []string{r.Name, orDash(r.Version), r.Hash[:min(len(r.Hash), 12)], orDash(r.Slot), orDash(r.Signature), orDash(strings.Join(r.Permissions, ",")), r.State, r.Place}
 		if cost {
-			cells = append(cells, strconv.FormatFloat(r.MicrosPerTok, 'f', 2, 64), strconv.FormatInt(r.FuelPerTok, 10))
+			cells = append(cells, strconv.FormatFloat(r.US, 'f', 2, 64), strconv.FormatInt(r.Fuel, 10))
 		}
 		table = append(table, cells)
 	}

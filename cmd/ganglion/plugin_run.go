@@ -23,7 +23,7 @@ func newPluginRun(e *env, s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p, end, err := s.openPlugin(cmd.Context(), file, s.pluginHost())
+			p, end, err := s.openPlugin(cmd.Context(), file, s.pluginHost(e.logger()))
 			if err != nil {
 				return err
 			}
@@ -35,7 +35,7 @@ func newPluginRun(e *env, s *settings) *cobra.Command {
 				choice.Config = []byte(config)
 			}
 			r.Plugins = []appliance.PluginChoice{choice}
-			return complete(cmd.Context(), e, s, r, g.showStats, &pluginFile{p})
+			return complete(cmd.Context(), e, s, r, g.showStats, pluginFile{p, e.logger()})
 		},
 	}
 	g.flags(c)

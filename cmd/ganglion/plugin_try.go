@@ -41,7 +41,7 @@ func newPluginTry(e *env, s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p, end, err := s.openPlugin(cmd.Context(), file, s.pluginHost())
+			p, end, err := s.openPlugin(cmd.Context(), file, s.pluginHost(e.logger()))
 			if err != nil {
 				return err
 			}
@@ -82,9 +82,9 @@ type trial struct {
 	s      *settings
 	p      *host.Plugin
 	config []byte
-	vocab  *pluginVocabulary // of the model; nil without one
-	hash   string            // of the model
-	m      *closingEngine    // nil: what the log kept is looked at
+	vocab  *tokenizer.Tokenizer // of the model; nil without one
+	hash   string               // of the model
+	m      *closingEngine       // nil: what the log kept is looked at
 
 	sum     tryout.Report
 	skipped map[string]int // why requests were left out
@@ -109,7 +109,7 @@ func (s *settings) newTrial(ctx context.Context, p *host.Plugin, config []byte, 
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, modelError(err)
 	}
-	t.vocab = &pluginVocabulary{t: v, key: t.hash}
+	t.vocab = v
 	if withModel {
 		if t.m, err = s.open(ctx, 1); err != nil {
 			return nil, err
@@ -162,8 +162,8 @@ func (t *trial) one(r *appliance.Record) (why string, err error) {
 	services := host.Services{}
 	known := t.vocab != nil && (r.ModelHash == "" || r.ModelHash == t.hash)
 	if known {
-		services.Vocab = t.vocab
-		text.Params.Vocab, text.Params.Suppressed = t.vocab.Size(), t.vocab.t.Suppressed()
+		services.Vocab = vocabulary{t.vocab, t.hash}
+		text.Params.Vocab, text.Params.Suppressed = t.vocab.VocabSize(), t.vocab.Suppressed()
 	}
 	if t.m != nil {
 		if why := t.fromModel(r, text); why != "" {
@@ -286,7 +286,7 @@ func (t *trial) promptOf(r *appliance.Record, text *tryout.Text, known bool) {
 }
 
 func (t *trial) encode(prompt string) []int32 {
-	return t.vocab.t.Encode(prompt, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: t.s.ParseSpecial})
+	return t.vocab.Encode(prompt, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: t.s.ParseSpecial})
 }
 
 // fromModel finds the prompt's tokens; why says why the model cannot make the text again.

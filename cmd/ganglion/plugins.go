@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"ganglion/plugins/host"
 	"ganglion/plugins/pipeline"
 	"ganglion/plugins/registry"
+	"ganglion/plugins/sign"
 )
 
 // plugins are the plugins that the settings name, running and watched.
@@ -37,25 +37,19 @@ func (s *settings) pluginDir() string {
 // openPlugins opens the plugins of the binary and of the folder. They load in the
 // background: a request that names one waits for that.
 func (s *settings) openPlugins(logger *slog.Logger) (*plugins, error) {
-	o := host.Options{Log: logger}
-	if s.e.executable != "" {
-		o.Cache = filepath.Join(s.paths.Cache, "plugins")
-		o.Compile = func(ctx context.Context, args ...string) *exec.Cmd {
-			cmd := exec.CommandContext(ctx, s.e.executable, append([]string{"internal", "plugin-compile", "--"}, args...)...)
-			cmd.Args[0] = "ganglion"
-			return cmd
-		}
+	keys, err := sign.ReadKeys(s.pluginKeysDir())
+	if err != nil {
+		return nil, fail(exitUsage, "", "%v", err)
 	}
 	p := &plugins{log: logger, watching: make(chan struct{})}
-	var err error
 	if p.store, err = host.OpenStore(filepath.Join(s.paths.State, "plugins")); err != nil {
 		return nil, err
 	}
-	if p.runtime, err = host.New(o); err != nil {
+	if p.runtime, err = host.New(s.pluginHost(logger)); err != nil {
 		return nil, err
 	}
 	p.registry, err = registry.New(registry.Options{
-		Runtime: p.runtime, BuiltIn: builtin.Files(), Dir: s.pluginDir(), Policy: registry.Policy(s.PluginSigning),
+		Runtime: p.runtime, BuiltIn: builtin.Files(), Dir: s.pluginDir(), Policy: registry.Policy(s.PluginSigning), Keys: keys,
 		State: filepath.Join(s.paths.State, "plugins-quarantined.json"), Log: logger,
 	})
 	if err != nil {
