@@ -117,7 +117,7 @@ static uint32_t intern_state(void) {
 
 static int may_end(uint32_t s) { return s != DEAD && parts[states[s].from] == 0; }
 
-static uint32_t step_slow(uint32_t s, uint32_t class) {
+__attribute__((noinline)) static uint32_t step_slow(uint32_t s, uint32_t class) {
 	n_members = n_seen = 0;
 	for (uint32_t i = 0; i < states[s].n; i++) {
 		uint32_t top = parts[states[s].from + i];
@@ -213,27 +213,37 @@ static void engine_open(uint32_t start) {
 	if (full) set_fault("the grammar is left-recursive or too ambiguous");
 }
 
-/* walk marks the tokens that a state allows. */
+/* walk marks the tokens that a state allows. Fuel is charged by what stands in the loop,
+ * so what is rare is called. */
 static void walk(uint32_t s, uint32_t *mask) {
 	static struct {
 		uint32_t end, state;
 	} path[512];
-	uint32_t depth = 0;
+	const struct trie_node *nodes = trie;
+	uint32_t depth = 0, end = trie_n, i = 0;
+	const uint16_t *row = steps + s * n_classes;
 	__builtin_memset(mask, 0, words * 4);
 	path[0].end = trie_n;
 	path[0].state = s;
-	for (uint32_t i = 0; i < trie_n && !full;) {
-		while (i >= path[depth].end) depth--;
-		uint32_t link = trie[i].link, next = step_by(path[depth].state, (uint8_t)link), token = trie[i].token;
+	while (i < trie_n) {
+		if (i >= end) { /* back to the node above */
+			do end = path[--depth].end;
+			while (i >= end);
+			row = steps + path[depth].state * n_classes;
+		}
+		uint64_t node;
+		__builtin_memcpy(&node, nodes + i, sizeof node);
+		uint32_t token = (uint32_t)node, link = (uint32_t)(node >> 40), class = class_of[node >> 32 & 255], next = row[class];
+		if (next == UNKNOWN) next = step_slow(path[depth].state, class); /* DEAD when the tables are full */
 		if (next == DEAD) {
-			i = link >> 8;
+			i = link;
 			continue;
 		}
 		if (token != TRIE_NONE) mask[token >> 5] |= 1u << (token & 31);
-		i++;
-		if (i < link >> 8 && depth + 1 < 512) {
-			path[++depth].end = link >> 8;
+		if (++i < link && depth + 1 < 512) {
+			path[++depth].end = end = link;
 			path[depth].state = next;
+			row = steps + next * n_classes;
 		}
 	}
 	if (may_end(s))
