@@ -49,6 +49,7 @@ type Settings struct {
 	Plugins         string   // of requests that name none, as the header Ganglion-Plugins
 	ModelPlugins    []string // MODEL=PLUGINS: the same for one model
 	RequiredPlugins string   // of every request
+	ShadowPlugins   string   // that watch every request and change nothing
 	PluginSigning   string   // "unsigned-ok", "warn" or "require"
 
 	Log         bool

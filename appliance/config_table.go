@@ -72,6 +72,7 @@ func settingRows() []settingRow {
 		textRow("plugins", "", "plugins of requests that name none, such as \"xtc;probability=0.5, dry\"", func(s *Settings) *string { return &s.Plugins }),
 		listRow("model-plugins", "|", "plugins of requests for one model that name none, MODEL=PLUGINS, in place of --plugins", func(s *Settings) *[]string { return &s.ModelPlugins }),
 		textRow("required-plugins", "", "plugins that run in every request, whatever it names", func(s *Settings) *string { return &s.RequiredPlugins }),
+		textRow("shadow-plugins", "", "plugins that only watch every request: the log says how many tokens they would have chosen otherwise", func(s *Settings) *string { return &s.ShadowPlugins }),
 		textRow("plugin-signing", "unsigned-ok", "which plugins may run: unsigned-ok (a signature that is there must be good), warn (the same, with a warning for those without) or require (only those signed with a known key)", func(s *Settings) *string { return &s.PluginSigning }),
 		boolRow("log", "true", "keep a log of requests", func(s *Settings) *bool { return &s.Log }),
 		boolRow("log-text", "true", "keep prompts and completions in the log, not only figures", func(s *Settings) *bool { return &s.LogText }),

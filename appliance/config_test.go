@@ -118,6 +118,7 @@ plugin_dir = "/p"
 plugins = "xtc;probability=0.5, dry"
 model_plugins = ["gemma=dry", "m=xtc"]
 required_plugins = "pii"
+shadow_plugins = "dry"
 plugin_signing = "require"
 log = false
 log_text = false
@@ -153,7 +154,7 @@ func TestSettingsFromFile(t *testing.T) {
 		Backend: "cpu", Device: "Mali", DeviceMemory: 6 << 30, PromptBackend: "vulkan", PromptDevice: "Adreno", Numerics: "exact", KV: "f32", Threads: 3, Context: 8192, Slots: 2, Queue: 5, DefaultMaxTokens: 7,
 		CacheTokens: 0, SnapshotBytes: 1 << 30, Speculate: "off", DraftModel: "d.gguf", DraftMax: 3,
 		Temperature: &temperature, TopP: &topP, MinP: &minP, TopK: &topK,
-		PluginDir: "/p", Plugins: "xtc;probability=0.5, dry", ModelPlugins: []string{"gemma=dry", "m=xtc"}, RequiredPlugins: "pii", PluginSigning: "require",
+		PluginDir: "/p", Plugins: "xtc;probability=0.5, dry", ModelPlugins: []string{"gemma=dry", "m=xtc"}, RequiredPlugins: "pii", ShadowPlugins: "dry", PluginSigning: "require",
 		LogMaxAge: 30 * 24 * time.Hour, LogMaxBytes: 500e6,
 	}
 	if !reflect.DeepEqual(got, want) {

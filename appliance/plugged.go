@@ -17,10 +17,11 @@ import (
 // alone: others wait for it no longer than Config.PluginWait, and it misses steps until
 // it is done.
 type plugged struct {
-	pipe   *pipeline.Pipeline
-	chosen []chosen
-	jobs   chan pluggedJob // at most one is under way
-	done   chan struct{}   // holds one signal when a job with heads is done
+	pipe    *pipeline.Pipeline
+	chosen  []chosen
+	shadows []*shadow       // plugins that only watch
+	jobs    chan pluggedJob // at most one is under way
+	done    chan struct{}   // holds one signal when a job with heads is done
 
 	heads []engine.Head // of the job, with copies of what they hold
 	used  int           // of these
@@ -93,7 +94,11 @@ func (s *scheduler) openPlugins(q *sequence, r *Request, list []chosen) error {
 		q.ahead.mode = SpeculateOff
 		q.warn = append(q.warn, "a plugin wants no tokens to be guessed ahead")
 	}
+	s.openShadows(q, r)
 	q.sampling.Plugins = g.pipe
+	if len(g.shadows) > 0 {
+		q.sampling.Plugins = shadowed{g.pipe}
+	}
 	if q.chain, err = sampling.New(q.sampling); err != nil {
 		return err
 	}
@@ -286,6 +291,7 @@ func (s *scheduler) endPlugins(q *sequence) {
 				g.pipe.End(stopReason(q))
 			}
 			g.pipe.Close()
+			s.endShadows(q)
 			return nil
 		})
 		if err != nil {

@@ -67,6 +67,9 @@ func (q *sequence) advancePlugged(h *engine.Head, v Vocabulary, now func() time.
 		q.err = userError(err)
 		return
 	}
+	for _, sh := range g.shadows {
+		sh.look(&in, choice.ID, len(q.tokens))
+	}
 	if v.IsEOG(choice.ID) {
 		q.endPlugged(FinishStop)
 		return
@@ -90,6 +93,9 @@ func (q *sequence) join(t Token) {
 	q.tokens = append(q.tokens, t.ID)
 	raw := q.flow.dec.Push(t.ID)
 	g.pending = append(g.pending[:0], raw...)
+	for _, sh := range g.shadows {
+		sh.accept(t.ID, raw)
+	}
 	verdict, err := g.pipe.Accept(t.ID)
 	g.pending = g.pending[:0]
 	if err == nil && verdict.Rewind > 0 {
@@ -133,6 +139,9 @@ func (q *sequence) rewind(n int) {
 	}
 	q.tokens = q.tokens[:keep]
 	q.flow.rewind(n)
+	for _, sh := range q.plug.shadows {
+		sh.gone = "the text went back"
+	}
 	// What guesses was made for another text.
 	q.ahead.lookup = nil
 	if q.ahead.reader != nil {

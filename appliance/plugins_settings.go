@@ -27,11 +27,19 @@ func (s *Settings) PluginChoices() (byDefault []PluginChoice, byModel map[string
 	return byDefault, byModel, required, nil
 }
 
+// ShadowChoices are the plugins of the settings that only watch.
+func (s *Settings) ShadowChoices() ([]PluginChoice, error) {
+	return ParsePlugins(s.ShadowPlugins, "--shadow-plugins")
+}
+
 func (s *Settings) checkPlugins() error {
 	switch s.PluginSigning {
 	case "unsigned-ok", "warn", "require":
 	default:
 		return fmt.Errorf("--plugin-signing %q is none of unsigned-ok, warn and require", s.PluginSigning)
+	}
+	if _, err := s.ShadowChoices(); err != nil {
+		return err
 	}
 	_, _, _, err := s.PluginChoices()
 	return err

@@ -89,7 +89,7 @@ func (s *Service) start(ctx context.Context, sch *scheduler, r *Request) (*Compl
 		sch.signal()
 		return q.c, nil
 	}
-	if len(plugins) > 0 {
+	if len(plugins)+len(s.cfg.ShadowPlugins) > 0 {
 		if q.err = sch.openPlugins(q, r, plugins); q.err != nil {
 			sch.leave(q, false)
 			sch.signal()

@@ -51,6 +51,7 @@ type Config struct {
 	DefaultPlugins  []PluginChoice            // of requests that name none
 	ModelPlugins    map[string][]PluginChoice // the same, by the model's name; they come before DefaultPlugins
 	RequiredPlugins []PluginChoice            // of every request
+	ShadowPlugins   []PluginChoice            // that watch every request: what they would choose is counted and not used
 	// PluginWait is how long the other sequences of a step wait for one with plugins,
 	// which then misses steps until it is done; default DefaultPluginWait.
 	PluginWait time.Duration

@@ -136,6 +136,9 @@ func openHouse(ctx context.Context, e *env, s *settings) (*house, error) {
 	if cfg.DefaultPlugins, cfg.ModelPlugins, cfg.RequiredPlugins, err = s.PluginChoices(); err != nil {
 		return nil, errors.Join(usage(err), h.close())
 	}
+	if cfg.ShadowPlugins, err = s.ShadowChoices(); err != nil {
+		return nil, errors.Join(usage(err), h.close())
+	}
 	if h.service, err = appliance.NewService(cfg); err != nil {
 		return nil, errors.Join(usage(err), h.close())
 	}

@@ -73,7 +73,7 @@ func (s *settings) addFlags(fs *pflag.FlagSet, wanted func(flag string) bool) {
 var placeholders = map[string]string{
 	"model": "FILE", "lora": "FILE[:SCALE]", "model-dir": "DIR", "data": "DIR", "listen": "HOST:PORT", "key-file": "FILE",
 	"allow-host": "NAME", "allow-origin": "ORIGIN", "backend": strings.Join(gpu.Names(), "|"), "device": "NAME", "prompt-backend": "same|" + strings.Join(gpu.Names(), "|"), "prompt-device": "NAME", "numerics": "fast|exact", "kv": strings.Join(ops.KVTypes(), "|"),
-	"plugin-dir": "DIR", "plugins": "LIST", "model-plugins": "MODEL=LIST", "required-plugins": "LIST", "plugin-signing": "unsigned-ok|warn|require",
+	"plugin-dir": "DIR", "plugins": "LIST", "model-plugins": "MODEL=LIST", "required-plugins": "LIST", "shadow-plugins": "LIST", "plugin-signing": "unsigned-ok|warn|require",
 	"speculate": "auto|off|lookup|draft", "draft-model": "FILE", "log-max-age": "TIME", "log-max-bytes": "SIZE", "snapshot-bytes": "SIZE", "device-memory": "SIZE",
 }
 
