@@ -65,7 +65,7 @@ web: appliance appliance/media gpu/engine gpu/tokenizer web/api
 web/api: appliance appliance/jsontext appliance/media
 web/ui:
 cmd/kernelgen: gpu/device gpu/kernels/include
-cmd/ganglion: appliance gpu gpu/compute gpu/device gpu/engine gpu/gguf gpu/gguf/synthetic gpu/kernels gpu/ops gpu/probe gpu/split gpu/tensor gpu/tokenizer plugins/abi plugins/builtin plugins/host plugins/pipeline plugins/plugintest plugins/registry plugins/sampling plugins/sdk plugins/sign plugins/tryout plugins/wasm storage web web/api web/ui
+cmd/ganglion: appliance gpu gpu/compute gpu/device gpu/engine gpu/gguf gpu/gguf/synthetic gpu/kernels gpu/ops gpu/probe gpu/split gpu/tensor gpu/tokenizer plugins/abi plugins/builtin plugins/host plugins/js plugins/pipeline plugins/plugintest plugins/registry plugins/sampling plugins/sdk plugins/sign plugins/tryout plugins/wasm storage web web/api web/ui
 `
 
 // below says what the tests of each part of the house may import beside their own

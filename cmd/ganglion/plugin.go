@@ -13,13 +13,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"ganglion/plugins/host"
+	"ganglion/plugins/js"
 )
 
 func newPlugin(e *env, s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plugin",
 		Short: "Write, test, sign and run plugins: samplers and filters in WebAssembly",
-		Long:  "Plugins take part in choosing the tokens of a text. `build` makes a .wasm of a folder,\n `test` and `bench` run it without a model, `run` and `try` with one.",
+		Long:  "Plugins take part in choosing the tokens of a text. `new` begins one, `build` makes a\n.wasm of it, `test` and `bench` run it without a model, `run` and `try` with one.",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fail(exitUsage, "`ganglion plugin --help` lists the verbs", "unknown verb %q of plugin", args[0])
@@ -29,7 +30,7 @@ func newPlugin(e *env, s *settings) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	for _, v := range []*cobra.Command{
-		newPluginBuild(e), newPluginCheck(e, s), newPluginBench(e, s), newPluginSign(e, s), newPluginTry(e, s), newPluginRun(e, s), newPluginList(e, s),
+		newPluginNew(e), newPluginBuild(e), newPluginCheck(e, s), newPluginBench(e, s), newPluginSign(e, s), newPluginTry(e, s), newPluginRun(e, s), newPluginList(e, s),
 	} {
 		v.PreRunE = func(c *cobra.Command, _ []string) error { return s.load(c) }
 		v.DisableFlagsInUseLine = true
@@ -46,7 +47,7 @@ func oneFile(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// readPlugin reads a plugin's file.
+// readPlugin reads a plugin's file; a script becomes a module.
 func readPlugin(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -62,6 +63,11 @@ func readPlugin(path string) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fail(exitUsage, "", "%v", err)
+	}
+	if filepath.Ext(path) == ".js" {
+		if b, err = js.Module(b); err != nil {
+			return nil, fail(exitUsage, "", "%s: %v", path, err)
+		}
 	}
 	return b, nil
 }

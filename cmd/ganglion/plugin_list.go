@@ -12,6 +12,7 @@ import (
 	"ganglion/plugins/abi"
 	"ganglion/plugins/builtin"
 	"ganglion/plugins/host"
+	"ganglion/plugins/js"
 	"ganglion/plugins/plugintest"
 	"ganglion/plugins/registry"
 	"ganglion/plugins/sign"
@@ -68,7 +69,7 @@ func (s *settings) listPlugins(ctx context.Context, cost bool) (rows []listedPlu
 	}
 	defer func() { err = errors.Join(err, runtime.Close()) }()
 	r, err := registry.New(registry.Options{
-		Runtime: runtime, BuiltIn: builtin.Files(), Dir: s.pluginDir(), Policy: registry.Policy(s.PluginSigning), Keys: keys,
+		Runtime: runtime, BuiltIn: builtin.Files(), Dir: s.pluginDir(), Policy: registry.Policy(s.PluginSigning), Keys: keys, Script: js.Module,
 		State: filepath.Join(s.paths.State, "plugins-quarantined.json"),
 	})
 	if err != nil {

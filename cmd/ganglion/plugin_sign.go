@@ -65,6 +65,9 @@ func makeKey(e *env, s *settings, path string) error {
 }
 
 func signPlugin(e *env, keyFile, in, out string) error {
+	if filepath.Ext(in) == ".js" {
+		return fail(exitUsage, "", "%s: a script carries no signature", in)
+	}
 	key, err := sign.ReadPrivate(keyFile)
 	if err != nil {
 		return fail(exitUsage, "", "%v", err)

@@ -12,6 +12,7 @@ import (
 	"ganglion/plugins/abi"
 	"ganglion/plugins/builtin"
 	"ganglion/plugins/host"
+	"ganglion/plugins/js"
 	"ganglion/plugins/pipeline"
 	"ganglion/plugins/registry"
 	"ganglion/plugins/sign"
@@ -49,7 +50,7 @@ func (s *settings) openPlugins(logger *slog.Logger) (*plugins, error) {
 		return nil, err
 	}
 	p.registry, err = registry.New(registry.Options{
-		Runtime: p.runtime, BuiltIn: builtin.Files(), Dir: s.pluginDir(), Policy: registry.Policy(s.PluginSigning), Keys: keys,
+		Runtime: p.runtime, BuiltIn: builtin.Files(), Dir: s.pluginDir(), Policy: registry.Policy(s.PluginSigning), Keys: keys, Script: js.Module,
 		State: filepath.Join(s.paths.State, "plugins-quarantined.json"), Log: logger,
 	})
 	if err != nil {

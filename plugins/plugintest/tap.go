@@ -42,6 +42,9 @@ var errBroken = errors.New("broken on purpose")
 // Call implements pipeline.Instance.
 func (t *tap) Call(h abi.Hook) (abi.Action, int64, error) {
 	s := t.s
+	if !t.Has(h) { // the end of a text is told to all: what they stored is kept then
+		return t.Instance.Call(h)
+	}
 	frame := t.Frame()
 	step := int(get(frame, abi.OffStep))
 	if s.breakAt != nil && s.breakAt(h, step) {
