@@ -51,10 +51,35 @@ func (r *Runtime) describeCaches() error {
 	for i, t := range r.plan.Tables {
 		r.tables = append(r.tables, &memory{name: fmt.Sprintf("RoPE table %d", i), use: device.Weights, need: 4 * int64(r.opts.Context) * int64(t.NRot)})
 	}
-	limit := min(r.b.dev.Limits().BindingBytes, r.b.dev.Limits().BufferBytes)
-	for _, m := range r.perSequence() {
-		if m.need > limit {
-			return fmt.Errorf("%s: %d bytes are beyond a binding of %d: %w", m.name, m.need, limit, ops.ErrUnsupported)
+	return r.checkRanges(min(r.b.dev.Limits().BindingBytes, r.b.dev.Limits().BufferBytes))
+}
+
+// checkRanges refuses what no binding can see all of, and says how much one can.
+func (r *Runtime) checkRanges(limit int64) error {
+	check := func(m *memory, one int64, what string) error {
+		if m.need <= limit {
+			return nil
+		}
+		return fmt.Errorf("%s: %d bytes for %d slots of %d tokens are beyond the %d that the device binds at once, which hold %d %s: a smaller context, fewer slots or a smaller type of cache may fit: %w",
+			m.name, m.need, r.opts.Slots, r.opts.Context, limit, limit/max(one, 1), what, ops.ErrUnsupported)
+	}
+	for _, k := range r.caches {
+		const tokens = "tokens in all slots"
+		if err := check(k.keys, k.keyPage/ops.PageSize, tokens); err != nil {
+			return err
+		}
+		if err := check(k.values, k.valuePage/ops.PageSize, tokens); err != nil {
+			return err
+		}
+	}
+	for i, t := range r.tables {
+		if err := check(t, 4*int64(r.plan.Tables[i].NRot), "tokens of context"); err != nil {
+			return err
+		}
+	}
+	for i, s := range r.states {
+		if err := check(s, 4*int64(r.plan.States[i].Floats), "slots"); err != nil {
+			return err
 		}
 	}
 	return nil
