@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"sync"
 
 	"ganglion/gpu/ops"
 	"ganglion/gpu/ops/ref"
@@ -30,13 +30,22 @@ type question struct {
 	plan    *ops.Plan
 	kv      ops.KVType
 	batches [][]int // rows of each sequence, batch by batch
+	whole   bool    // every row asks for all of its logits
+	bound   float64 // of fast mode, see compare.go; 0: defaultBound
+
+	known sync.Once
+	heads []ops.Head // the truth
+	err   error
 }
 
 // Ask runs the questions on a backend and tells each answer as it comes. It stops at the
 // first answer after which the device is of no use.
-func Ask(b ops.Backend, modes []ops.Numerics, tell func(Answer)) {
+func Ask(b ops.Backend, modes []ops.Numerics, tell func(Answer)) { put(b, modes, 0, tell) }
+
+// put is Ask with a bound of fast mode that is coarse at least.
+func put(b ops.Backend, modes []ops.Numerics, coarse float64, tell func(Answer)) {
 	for _, q := range questions() {
-		want, err := q.run(ref.New(), ops.Exact)
+		want, err := q.truth()
 		for _, mode := range modes {
 			a := Answer{Name: q.name, Mode: mode.String()}
 			if err != nil {
@@ -44,21 +53,28 @@ func Ask(b ops.Backend, modes []ops.Numerics, tell func(Answer)) {
 				tell(a)
 				continue
 			}
-			got, fault := q.run(b, mode)
-			switch {
-			case errors.Is(fault, ops.ErrUnsupported):
-				a.Missing, a.Fault = true, fault.Error()
-			case fault != nil:
-				a.Fault, a.Lost = fault.Error(), errors.Is(fault, ops.ErrDeviceLost)
-			default:
-				a.Fault = compare(got, want, mode)
-			}
+			a = q.answer(b, mode, want, coarse)
 			tell(a)
 			if a.Lost {
 				return
 			}
 		}
 	}
+}
+
+// answer runs the question and compares the outcome with what it must be.
+func (q *question) answer(b ops.Backend, mode ops.Numerics, want []ops.Head, coarse float64) Answer {
+	a := Answer{Name: q.name, Mode: mode.String()}
+	got, err := q.run(b, mode)
+	switch {
+	case errors.Is(err, ops.ErrUnsupported):
+		a.Missing, a.Fault = true, err.Error()
+	case err != nil:
+		a.Fault, a.Lost = err.Error(), errors.Is(err, ops.ErrDeviceLost)
+	default:
+		a.Fault = compare(got, want, mode, max(q.bound, coarse))
+	}
+	return a
 }
 
 // options are those of every question.
@@ -72,6 +88,23 @@ func (q *question) options(mode ops.Numerics) ops.Options {
 		longest = max(longest, n)
 	}
 	return ops.Options{Slots: len(q.batches[0]), Context: longest, MaxRows: maxRows, Numerics: mode, KV: q.kv, Threads: 1, Spare: 1}
+}
+
+// truth is what the reference answers, with whole rows of logits beside the best ones. It
+// is computed once.
+func (q *question) truth() ([]ops.Head, error) {
+	q.known.Do(func() {
+		if q.heads, q.err = q.run(ref.New(), ops.Exact); q.err != nil {
+			return
+		}
+		whole := question{name: q.name, plan: q.plan, kv: q.kv, batches: q.batches, whole: true}
+		var rows []ops.Head
+		rows, q.err = whole.run(ref.New(), ops.Exact)
+		for i := range rows {
+			q.heads[i].Row = rows[i].Row
+		}
+	})
+	return q.heads, q.err
 }
 
 // run gives the heads of all rows, batch by batch; the rows of logits are copies. The
@@ -155,7 +188,7 @@ func (q *question) batch(rows, done []int, paging *ops.Paging) *ops.Batch {
 			b.Pos, b.Slot = append(b.Pos, int32(done[s])), append(b.Slot, int32(s))
 			b.Outs = append(b.Outs, int32(len(b.Outs)))
 			want := ops.Want{Kind: ops.WantRow}
-			if len(b.Outs)%3 == 0 {
+			if len(b.Outs)%3 == 0 && !q.whole {
 				want = ops.Want{Kind: ops.WantTop, K: min(5, q.plan.Vocab)}
 			}
 			b.Want = append(b.Want, want)
@@ -176,78 +209,4 @@ func bucket(n int) int {
 		}
 	}
 	return maxRows
-}
-
-// The bounds of fast mode: by how much of a row's mean square the values of a part of
-// the row may differ. Activations of eight bits make 10⁻⁴ of it, five of them in a row
-// less than 10⁻³; a tile that is wrong makes it 1 and more.
-const (
-	fastPart  = 32
-	fastBound = 0.01
-)
-
-// compare says how an answer differs from what it must be; empty: it does not.
-func compare(got, want []ops.Head, mode ops.Numerics) string {
-	if len(got) != len(want) {
-		return fmt.Sprintf("%d heads, want %d", len(got), len(want))
-	}
-	for i := range want {
-		fault := compareFast(got[i].Row, want[i].Row)
-		if mode == ops.Exact {
-			fault = compareExact(&got[i], &want[i])
-		}
-		if fault != "" {
-			return fmt.Sprintf("row %d: %s", i, fault)
-		}
-	}
-	return ""
-}
-
-func compareExact(got, want *ops.Head) string {
-	if got.Best != want.Best || math.Float32bits(got.LogSumExp) != math.Float32bits(want.LogSumExp) {
-		return fmt.Sprintf("best token %d and log-sum-exp %v, want %d and %v", got.Best, got.LogSumExp, want.Best, want.LogSumExp)
-	}
-	if fault := sameBits("logit", got.Row, want.Row); fault != "" {
-		return fault
-	}
-	for i := range want.IDs {
-		if i >= len(got.IDs) || got.IDs[i] != want.IDs[i] {
-			return fmt.Sprintf("best tokens %v, want %v", got.IDs, want.IDs)
-		}
-	}
-	return sameBits("best logit", got.Logits, want.Logits)
-}
-
-func sameBits(what string, got, want []float32) string {
-	if len(got) != len(want) {
-		return fmt.Sprintf("%d values of %s, want %d", len(got), what, len(want))
-	}
-	for i := range want {
-		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
-			return fmt.Sprintf("%s %d is %v, want %v", what, i, got[i], want[i])
-		}
-	}
-	return ""
-}
-
-func compareFast(got, want []float32) string {
-	if len(got) != len(want) {
-		return fmt.Sprintf("%d logits, want %d", len(got), len(want))
-	}
-	var mean float64
-	for _, w := range want {
-		mean += float64(w) * float64(w) / float64(len(want))
-	}
-	for at := 0; at < len(want); at += fastPart {
-		end := min(at+fastPart, len(want))
-		var diff float64
-		for i := at; i < end; i++ {
-			d := float64(got[i]) - float64(want[i])
-			diff += d * d / float64(end-at)
-		}
-		if !(diff <= fastBound*mean) { // nor NaN
-			return fmt.Sprintf("logits %d to %d differ by %.3g of their mean square, %.3g is allowed", at, end-1, diff/mean, fastBound)
-		}
-	}
-	return ""
 }

@@ -42,14 +42,14 @@ func (d double) Caps() device.Caps     { return device.Caps{Precise: true} }
 
 // doubles are drivers of all kinds.
 func doubles() []Driver {
-	const kinds = "good inexact wrong lost crash exit hang slow garbage flood software"
+	const kinds = "good inexact wrong lost crash exit hang slow garbage flood hog software"
 	list := func() (infos []device.Info, err error) {
 		for _, k := range strings.Fields(kinds) {
 			infos = append(infos, device.Info{API: "test", Name: "Double of " + k, ID: k, Driver: "1.0", Software: k == "software"})
 		}
 		return infos, nil
 	}
-	good := Driver{Name: "doubles", List: list,
+	good := Driver{Name: "doubles", List: list, Bytes: true,
 		Open: func(id string) (device.Device, error) {
 			switch id {
 			case "crash":
@@ -64,6 +64,8 @@ func doubles() []Driver {
 				}
 			case "garbage":
 				fmt.Println("Warning: this driver is chatty")
+			case "hog": // more than a child may have
+				hoard = make([]byte, 6<<30)
 			case "flood":
 				fmt.Println(strings.Repeat("x", 3<<20))
 			}
@@ -72,7 +74,7 @@ func doubles() []Driver {
 		Backend: func(d device.Device, _ bool) ops.Backend {
 			switch d.Info().ID {
 			case "inexact":
-				return spoiled(processor(), func(row []float32) { row[0] *= 1.0000002 })
+				return spoiled(processor(), lastBit)
 			case "wrong":
 				return spoiled(processor(), func(row []float32) { clear(row) })
 			case "lost":
@@ -85,6 +87,8 @@ func doubles() []Driver {
 		{Name: "broken", List: func() ([]device.Info, error) { panic("a loader that crashes") }},
 	}
 }
+
+var hoard []byte
 
 // processor computes for the doubles: its kernels are not slowed down by the race detector.
 func processor() ops.Backend {
@@ -128,6 +132,7 @@ func TestDriversAreJudged(t *testing.T) {
 		{"slow", map[bool]string{true: "available", false: "quarantined"}[runtime.GOOS == "linux"], map[bool]string{true: "", false: "hangs"}[runtime.GOOS == "linux"], ""},
 		{"garbage", "quarantined", "something else than messages", ""},
 		{"flood", "quarantined", "something else than messages", ""},
+		{"hog", map[bool]string{true: "quarantined", false: "available"}[runtime.GOOS == "linux"], map[bool]string{true: "exit status 2"}[runtime.GOOS == "linux"], ""},
 		{"software", "untested", "", ""},
 	} {
 		d, ok := r.Find("", tt.id)

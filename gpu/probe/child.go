@@ -82,6 +82,10 @@ func testDevice(say func(message), driver Driver, id string) error {
 	}
 	say(message{Opened: &opened{d.Info(), d.Limits(), d.Caps()}})
 	b := driver.Backend(d, false)
-	Ask(b, []ops.Numerics{ops.Fast, ops.Exact}, func(a Answer) { say(message{Answer: &a}) })
+	coarse := 0.0
+	if driver.Bytes {
+		coarse = coarseBound
+	}
+	put(b, []ops.Numerics{ops.Fast, ops.Exact}, coarse, func(a Answer) { say(message{Answer: &a}) })
 	return b.Close()
 }

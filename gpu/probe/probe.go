@@ -17,6 +17,9 @@ type Driver struct {
 	List    func() ([]device.Info, error)
 	Open    func(id string) (device.Device, error)
 	Backend func(d device.Device, inexact bool) ops.Backend
+	// Bytes says that its kernels round activations to bytes in fast mode, which is then
+	// compared less closely.
+	Bytes bool
 }
 
 // State says whether a device may be used.

@@ -19,8 +19,8 @@ func rows() [][]int { return [][]int{{23, 18}, {1, 1}, {5, 0}, {0, 1}} }
 // reference are done with each in milliseconds.
 var questions = sync.OnceValue(allQuestions)
 
-func allQuestions() []question {
-	qs := []question{elementwise(), norms(), activations(), positions(), experts(ops.Route{Kind: ops.RouteSoftmax, TopK: 3, Norm: true, Scale: 2}, tensor.Q4_K)}
+func allQuestions() []*question {
+	qs := []*question{elementwise(), norms(), activations(), positions(), experts(ops.Route{Kind: ops.RouteSoftmax, TopK: 3, Norm: true, Scale: 2}, tensor.Q4_K)}
 	qs = append(qs, experts(ops.Route{Kind: ops.RouteSigmoid, TopK: 2, Groups: 4, GroupsUsed: 2}, tensor.Q8_0),
 		experts(ops.Route{Kind: ops.RouteRaw, TopK: 2}, tensor.MXFP4), experts(ops.Route{Kind: ops.RouteSqrtSoftplus, TopK: 2}, tensor.F16),
 		experts(ops.Route{Kind: ops.RouteRawSigmoid, TopK: 2}, tensor.Q5_0))
@@ -44,7 +44,7 @@ func plain(width int) column { return column{width, -2, 2} }
 
 // ask makes a plan of an embedding whose columns are the operands, what build adds, and
 // a head that reads its result as logits.
-func ask(name string, operands []column, build func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View) question {
+func ask(name string, operands []column, build func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View) *question {
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	r := rand.New(rand.NewPCG(h.Sum64(), 1))
@@ -72,7 +72,7 @@ func ask(name string, operands []column, build func(b *ops.Builder, r *rand.Rand
 	}
 	p := b.Plan
 	p.Vocab, p.Embed, p.Context, p.Logits = logits.Width, width, 4096, logits
-	return question{name: name, plan: p, batches: rows()}
+	return &question{name: name, plan: p, batches: rows()}
 }
 
 func appendFloat(data []byte, v float64) []byte {
@@ -88,60 +88,24 @@ func vector(b *ops.Builder, r *rand.Rand, cols, rows int, low, high float64) *op
 	return b.Weight(w)
 }
 
-// matrix is a weight of any type: plain values, or blocks of random bits whose values
-// are of a sane size, so that all fields of a block take all values.
+// matrix is a weight of any type, see tensor.Random.
 func matrix(b *ops.Builder, r *rand.Rand, t tensor.Type, cols, rows, experts int) *ops.Weight {
-	w := &ops.Weight{Name: t.String(), Type: t, Cols: cols, Rows: rows, Experts: experts}
-	block, values := make([]byte, t.BlockBytes()), make([]float32, t.BlockSize())
-	for range cols * rows * experts / t.BlockSize() {
-		switch x := float32(r.NormFloat64()); t {
-		case tensor.F32:
-			binary.LittleEndian.PutUint32(block, math.Float32bits(x))
-		case tensor.F16:
-			binary.LittleEndian.PutUint16(block, tensor.F32ToF16(x))
-		case tensor.BF16:
-			binary.LittleEndian.PutUint16(block, tensor.F32ToBF16(x))
-		default:
-			for draw(r, block); !sane(t, values, block); draw(r, block) {
-			}
-		}
-		w.Data = append(w.Data, block...)
-	}
-	return b.Weight(w)
-}
-
-func draw(r *rand.Rand, block []byte) {
-	for i := range block {
-		block[i] = byte(r.Uint32())
-	}
-}
-
-// sane tells whether the largest value of a block is between 1/4 and 4.
-func sane(t tensor.Type, values []float32, block []byte) bool {
-	if tensor.Dequantize(t, values, block) != nil {
-		return false
-	}
-	largest := 0.0
-	for _, v := range values {
-		if a := math.Abs(float64(v)); a > largest || a != a {
-			largest = a
-		}
-	}
-	return largest >= 0.25 && largest <= 4
+	return b.Weight(&ops.Weight{Name: t.String(), Type: t, Cols: cols, Rows: rows, Experts: experts, Data: tensor.Random(r, t, cols*rows*experts)})
 }
 
 // matrices looks rows of a matrix up and multiplies by another one, with a bias; neither
 // has a whole number of tiles.
-func matrices(t tensor.Type) question {
+func matrices(t tensor.Type) *question {
 	const cols, rows = 512, 75
 	q := ask("matmul/"+t.String(), []column{plain(cols)}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
 		looked := b.Embed(matrix(b, r, t, cols, rows, 1), 0.5)
 		return b.MatMul("y", matrix(b, r, t, cols, rows, 1), vector(b, r, rows, 1, -1, 1), b.Sum("x", in[0], looked))
 	})
+	q.bound = matrixBound
 	return q
 }
 
-func elementwise() question {
+func elementwise() *question {
 	return ask("elementwise", []column{plain(96), plain(96), plain(32)}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
 		x := b.Sum("sum", in[0], in[1])
 		y := b.Buffer("product", 96)
@@ -155,7 +119,7 @@ func elementwise() question {
 	})
 }
 
-func norms() question {
+func norms() *question {
 	return ask("norms", []column{plain(96)}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
 		x := b.RMSNorm("whole", vector(b, r, 96, 1, 0.5, 1.5), 1e-6, 0, in[0])
 		x = b.RMSNorm("groups", nil, 1e-6, 24, x)
@@ -168,7 +132,7 @@ func norms() question {
 }
 
 // activations puts the result of each function beside that of the others.
-func activations() question {
+func activations() *question {
 	acts := []ops.Act{ops.Identity, ops.SiLU, ops.GELU, ops.GELUErf, ops.GELUQuick, ops.ReLU, ops.ReLU2, ops.Sigmoid, ops.Tanh, ops.Softplus, ops.Exponential}
 	const n = 16
 	return ask("activations", []column{{n, -4, 4}, {n, -4, 4}}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
@@ -183,7 +147,7 @@ func activations() question {
 }
 
 // positions are the operations that know where a row stands.
-func positions() question {
+func positions() *question {
 	return ask("positions", []column{plain(96), plain(96)}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
 		table := b.Table(&ops.RoPETable{NRot: 16, Base: 10000, Scale: 1, Magnitude: 1})
 		learned := b.Buffer("learned", 96)
@@ -198,7 +162,7 @@ func positions() question {
 
 // attention has a sequence of more than a chunk of positions, over a cache without and
 // one with a window.
-func attention(kv ops.KVType) question {
+func attention(kv ops.KVType) *question {
 	const heads, kvHeads, dim = 4, 2, 48
 	q := ask("attention/"+kv.String(), []column{plain(heads * dim), plain(kvHeads * dim), plain(kvHeads * dim)}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
 		var out ops.View
@@ -217,7 +181,7 @@ func attention(kv ops.KVType) question {
 		}
 		return out
 	})
-	q.kv, q.batches = kv, chunkful()
+	q.kv, q.batches, q.bound = kv, chunkful(), chainBound
 	return q
 }
 
@@ -229,7 +193,7 @@ func chunkful() [][]int {
 
 // layer is a layer with all that backends take together: norms of branches and of heads,
 // products of one input, the gate and the residual stream.
-func layer(kv ops.KVType) question {
+func layer(kv ops.KVType) *question {
 	const embd, heads, kvHeads, dim, wide, t = 96, 4, 2, 32, 96, tensor.Q8_0
 	q := ask("layer/"+kv.String(), []column{plain(embd)}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
 		table := b.Table(&ops.RoPETable{NRot: 24, Base: 10000, Scale: 1, Magnitude: 1})
@@ -252,15 +216,15 @@ func layer(kv ops.KVType) question {
 		gate, up := product(wide, n), product(wide, n)
 		return b.Sum("residual", norm(embd, 0, product(embd, b.GLU("glu", ops.GELU, gate, up))), x)
 	})
-	q.kv, q.batches = kv, chunkful()
+	q.kv, q.batches, q.bound = kv, chunkful(), layerBound
 	return q
 }
 
 // experts route each row to some matrices of a stack.
-func experts(route ops.Route, t tensor.Type) question {
+func experts(route ops.Route, t tensor.Type) *question {
 	const n, in, hidden, out = 8, 256, 256, 40
 	names := map[ops.RouteKind]string{ops.RouteSoftmax: "softmax", ops.RouteSigmoid: "sigmoid", ops.RouteRaw: "raw", ops.RouteSqrtSoftplus: "sqrtsoftplus", ops.RouteRawSigmoid: "rawsigmoid"}
-	return ask("experts/"+names[route.Kind]+"/"+t.String(), []column{{n, -3, 3}, plain(in)}, func(b *ops.Builder, r *rand.Rand, x []ops.View) ops.View {
+	q := ask("experts/"+names[route.Kind]+"/"+t.String(), []column{{n, -3, 3}, plain(in)}, func(b *ops.Builder, r *rand.Rand, x []ops.View) ops.View {
 		k := route.TopK
 		if route.Kind == ops.RouteSigmoid {
 			route.Bias = vector(b, r, n, 1, -0.2, 0.2)
@@ -274,9 +238,11 @@ func experts(route ops.Route, t tensor.Type) question {
 		b.Add(&ops.ExpertSum{IDs: route.IDs, Weights: route.Weights, PerExpert: vector(b, r, n, 1, 0.5, 1.5), In: second, Out: sum})
 		return sum
 	})
+	q.bound = chainBound
+	return q
 }
 
-func convolution() question {
+func convolution() *question {
 	const n = 48
 	return ask("shortconv", []column{plain(n)}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
 		out := b.Buffer("out", n)
@@ -285,7 +251,7 @@ func convolution() question {
 	})
 }
 
-func mamba1() question {
+func mamba1() *question {
 	const n, channels = 16, 40
 	return ask("mamba1", []column{plain(channels), {channels, 0.001, 1}, plain(n), plain(n)}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
 		out := b.Buffer("out", channels)
@@ -295,7 +261,7 @@ func mamba1() question {
 	})
 }
 
-func mamba2() question {
+func mamba2() *question {
 	const heads, groups, p, n = 4, 2, 16, 32
 	return ask("mamba2", []column{plain(heads * p), {heads, 0.001, 1}, plain(groups * n), plain(groups * n)}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
 		out := b.Buffer("out", heads*p)
@@ -305,7 +271,7 @@ func mamba2() question {
 	})
 }
 
-func delta() question {
+func delta() *question {
 	const kHeads, vHeads, dim = 2, 4, 32
 	key := column{kHeads * dim, -0.2, 0.2} // about as long as normalised keys are
 	return ask("gateddelta", []column{plain(kHeads * dim), key, plain(vHeads * dim), {vHeads, -2, 0}, {vHeads, 0, 1}}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
@@ -318,7 +284,7 @@ func delta() question {
 
 // adapter updates a product, a lookup and the products of experts; some rows have no
 // strength.
-func adapter() question {
+func adapter() *question {
 	const in, out, rank, n, k = 96, 40, 8, 4, 2
 	return ask("lowrank", []column{plain(in), {n, -3, 3}}, func(b *ops.Builder, r *rand.Rand, x []ops.View) ops.View {
 		b.Plan.Adapters = 1

@@ -38,6 +38,42 @@ type Fault struct {
 	// count among the words that the kernel has changed, so that the tile is always part
 	// of its output.
 	Offset, Bytes int64
+	// How is what a tile of WrongKernel holds instead; Output chooses one of the ranges that
+	// its dispatches write, from 1, 0 means all.
+	How    Alteration
+	Output int
+}
+
+// Alteration is what stands where a kernel's result should.
+type Alteration int
+
+// The alterations.
+const (
+	Flipped Alteration = iota // the result with a bit of each word flipped
+	Zeroed                    // nothing
+	Kept                      // what was there before
+	Shifted                   // the result of the word that follows
+)
+
+func (a Alteration) String() string {
+	return [...]string{"flipped", "zeroed", "kept", "shifted"}[a]
+}
+
+// word alters the word at a place of a kernel's results.
+func (a Alteration) word(after, before, results []byte, at int) {
+	word := after[at : at+4]
+	switch next := at + 4; {
+	case a == Zeroed:
+		clear(word)
+	case a == Kept:
+		copy(word, before[at:])
+	case a == Shifted && next+4 <= len(results):
+		copy(word, results[next:next+4])
+	case a == Shifted:
+		copy(word, results[at-4:])
+	default:
+		alter(word)
+	}
 }
 
 // hits says whether the fault strikes at n.

@@ -191,6 +191,10 @@ func (x *part) alter(d *Faulty, before [][]byte) error {
 	}
 	skip, left, struck := x.fault.Offset, x.fault.tile(), false
 	for i, r := range x.outputs {
+		if x.fault.Output > 0 && i != x.fault.Output-1 {
+			continue
+		}
+		results := bytes.Clone(after[i])
 		for at := 0; at+4 <= len(after[i]) && left > 0; at += 4 {
 			word := after[i][at : at+4]
 			if bytes.Equal(word, before[i][at:at+4]) {
@@ -199,9 +203,9 @@ func (x *part) alter(d *Faulty, before [][]byte) error {
 			if skip -= 4; skip >= 0 {
 				continue
 			}
-			alter(word)
+			x.fault.How.word(after[i], before[i], results, at)
 			left -= 4
-			struck = true
+			struck = struck || !bytes.Equal(word, results[at:at+4])
 		}
 		if err := r.Buffer.Write(r.Offset, after[i]); err != nil {
 			return err

@@ -28,45 +28,9 @@ func normal(r *rand.Rand, name string, cols, rows, experts int) *ops.Weight {
 	return floats(name, cols, rows, experts, vector(r, cols*rows*experts, nil))
 }
 
-// quantised makes a weight of any type. Plain types hold normally distributed values,
-// blocks random bits: those whose largest value is not between 1/4 and 4 are drawn
-// again, so every field of a block takes all values that a file of sane scale has.
+// quantised makes a weight of any type, see tensor.Random.
 func quantised(r *rand.Rand, t tensor.Type, cols, rows, experts int) *ops.Weight {
-	w := &ops.Weight{Name: "w." + t.String(), Type: t, Cols: cols, Rows: rows, Experts: experts}
-	values := make([]float32, t.BlockSize())
-	block := make([]byte, t.BlockBytes())
-	for range cols * rows * experts / t.BlockSize() {
-		switch x := float32(r.NormFloat64()); t {
-		case tensor.F32:
-			binary.LittleEndian.PutUint32(block, math.Float32bits(x))
-		case tensor.F16:
-			binary.LittleEndian.PutUint16(block, tensor.F32ToF16(x))
-		case tensor.BF16:
-			binary.LittleEndian.PutUint16(block, tensor.F32ToBF16(x))
-		default:
-			drawBlock(r, t, block, values)
-		}
-		w.Data = append(w.Data, block...)
-	}
-	return w
-}
-
-// drawBlock fills block with random bits of a sane scale; values is scratch.
-func drawBlock(r *rand.Rand, t tensor.Type, block []byte, values []float32) {
-	for largest := 0.0; !(largest >= 0.25 && largest <= 4); { // nor NaN
-		for i := range block {
-			block[i] = byte(r.Uint32())
-		}
-		if err := tensor.Dequantize(t, values, block); err != nil {
-			panic("opstest: " + err.Error()) // the block has the type's own size
-		}
-		largest = 0
-		for _, v := range values {
-			if a := math.Abs(float64(v)); a > largest || a != a { // NaN stays NaN
-				largest = a
-			}
-		}
-	}
+	return &ops.Weight{Name: "w." + t.String(), Type: t, Cols: cols, Rows: rows, Experts: experts, Data: tensor.Random(r, t, cols*rows*experts)}
 }
 
 // wide returns all values of a weight in float64; nil for no weight.
