@@ -15,6 +15,7 @@ type fakeDevice struct {
 	buffers  int // open ones
 	waits    []time.Duration
 	took     time.Duration // what a submission takes
+	software bool
 
 	failSubmit, failWait error
 	failBuffer           func() error
@@ -26,7 +27,9 @@ func newFake() *fakeDevice {
 		Invocations: 256, SharedBytes: 16 << 10, ParamBytes: 128, Groups: [3]int64{65535, 65535, 65535}}}
 }
 
-func (d *fakeDevice) Info() device.Info     { return device.Info{API: device.Vulkan, Name: "fake"} }
+func (d *fakeDevice) Info() device.Info {
+	return device.Info{API: device.Vulkan, Name: "fake", Software: d.software}
+}
 func (d *fakeDevice) Limits() device.Limits { return d.limits }
 func (d *fakeDevice) Caps() device.Caps     { return device.Caps{} }
 func (d *fakeDevice) Health() error         { return nil }

@@ -19,11 +19,10 @@ func (r *Runtime) attentionWhole(list []ops.Op) fusion {
 func (*attentionWhole) count() int { return 1 }
 
 func (f *attentionWhole) lower(l *lowering) error {
-	out := f.op.Out
-	s := l.wholeRows(out.Width, l.capacity(out))
-	if err := l.attention(f.op, s); err != nil {
+	s, err := l.attention(f.op, true)
+	if err != nil {
 		return err
 	}
-	l.staged[stageKey{out, false, 1}] = s
+	l.staged[stageKey{view: f.op.Out, parts: 1}] = s
 	return nil
 }

@@ -135,17 +135,25 @@ func (r *Runtime) uploadChains() error {
 		}
 		var data []byte
 		for _, w := range f.weights() {
-			v := make([]float32, elements(w))
-			if err := tensor.Dequantize(w.Type, v, w.Data); err != nil {
-				return fmt.Errorf("weight %q: %w", w.Name, err)
+			var err error
+			if data, err = appendVector(data, w); err != nil {
+				return err
 			}
-			data = appendFloats(data, v)
 		}
 		if err := r.write(f.vectors, 0, data); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// appendVector appends a small weight, widened to floats.
+func appendVector(data []byte, w *ops.Weight) ([]byte, error) {
+	v := make([]float32, elements(w))
+	if err := tensor.Dequantize(w.Type, v, w.Data); err != nil {
+		return data, fmt.Errorf("weight %q: %w", w.Name, err)
+	}
+	return appendFloats(data, v), nil
 }
 
 func (f *productChain) lower(l *lowering) error {
@@ -161,7 +169,7 @@ func (f *productChain) lower(l *lowering) error {
 	if err := l.product(p); err != nil {
 		return err
 	}
-	l.staged[stageKey{f.chain.next.Out, false, 1}] = p.whole
+	l.staged[stageKey{view: f.chain.next.Out, parts: 1}] = p.whole
 	return nil
 }
 

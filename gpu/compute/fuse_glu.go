@@ -26,6 +26,6 @@ func (f *gluWhole) lower(l *lowering) error {
 	if err := l.dispatch(d); err != nil {
 		return err
 	}
-	l.staged[stageKey{out, false, 1}] = s
+	l.staged[stageKey{view: out, parts: 1}] = s
 	return nil
 }

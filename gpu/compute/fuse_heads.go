@@ -9,6 +9,8 @@ type headStore struct {
 	q, k  headChain // q is empty where queries are left as they are
 	store *ops.KVStore
 	n     int // operations
+
+	attention *ops.Attention // that reads the queries next, nil for none
 }
 
 // headChain is what happens to the heads of a view.
@@ -30,6 +32,9 @@ func (r *Runtime) headStore(list []ops.Op) fusion {
 			f := newHeadStore(chains, store, n+1)
 			if f == nil || !f.fits(r) {
 				return nil
+			}
+			if o := as[*ops.Attention](list, n+1); o != nil && f.q.out.Width > 0 && o.Q == f.q.out {
+				f.attention = o
 			}
 			return f
 		}
@@ -137,10 +142,11 @@ func (f *headStore) lower(l *lowering) error {
 	qWeight, qStep, qEps := l.headNorm(f.q, c.KeyDim)
 	kWeight, kStep, kEps := l.headNorm(f.k, c.KeyDim)
 	qHeads := f.q.out.Width / c.KeyDim
+	form, queries := f.copyQueries(l)
 	d := dispatch{
 		kernel:    "headstore_" + kvName(l.rt.opts.KV),
-		constants: chosen(normKind(f.q.norm), normKind(f.k.norm), turn),
-		bind:      []region{l.batchBuffer(), v.region, keys, values, table, qWeight, kWeight},
+		constants: chosen(normKind(f.q.norm), normKind(f.k.norm), turn, form),
+		bind:      []region{l.batchBuffer(), v.region, keys, values, table, qWeight, kWeight, queries},
 		params: params{}.u32(rows.count, rows.pos, rows.seq, l.batch.pagesOf(group)).
 			i32(l.batch.pageN, qHeads, c.KVHeads, c.KeyDim, c.ValueDim).
 			view(qIn).view(qOut).view(l.operand(f.k.in)).view(l.operand(f.k.out)).view(v).
@@ -153,7 +159,24 @@ func (f *headStore) lower(l *lowering) error {
 		d.bytes += 2 * l.touched(t)
 	}
 	d.writes = append(d.writes, regions(keys, values)...)
+	if form != queriesThere {
+		d.writes = append(d.writes, regions(queries)...)
+	}
 	return l.dispatch(d)
+}
+
+// copyQueries makes room for the copy of the queries that the attention behind wants.
+func (f *headStore) copyQueries(l *lowering) (form int, queries region) {
+	o := f.attention
+	if o == nil || o.Q.Width/o.Heads != l.plan.Caches[f.store.Cache].KeyDim {
+		return queriesThere, l.batchBuffer() // not looked at
+	}
+	if _, form = l.queryForm(o); form == queriesThere {
+		return form, l.batchBuffer()
+	}
+	s := l.queryCopy(o)
+	l.staged[queriesKey(o)] = s
+	return form, s.region
 }
 
 // headNorm gives what the kernel needs to know of a chain's norm.

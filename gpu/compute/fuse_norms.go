@@ -139,7 +139,7 @@ func (c *normChain) lower(l *lowering) error {
 		return err
 	}
 	if c.whole != nil {
-		l.staged[stageKey{result, false, 1}] = s
+		l.staged[stageKey{view: result, parts: 1}] = s
 	}
 	return nil
 }

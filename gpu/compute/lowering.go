@@ -114,7 +114,8 @@ func (l *lowering) op(op ops.Op) error {
 	case *ops.ExpertMatMul:
 		return l.expertMatMul(o)
 	case *ops.Attention:
-		return l.attention(o, staged{})
+		_, err := l.attention(o, false)
+		return err
 	case *ops.Route:
 		return l.route(o)
 	case *ops.ExpertSum:

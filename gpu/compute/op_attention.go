@@ -35,14 +35,16 @@ const (
 type attentionPlan struct {
 	op     *ops.Attention
 	cache  ops.Cache
-	share  int // query heads of a KV head
-	heads  int // of them in a workgroup
-	units  int // workgroups of a row: KV heads × groups of heads
-	chunks int // that a row can see at most
-	rows   int // that the program is compiled for
-	part   int64
+	share  int   // query heads of a KV head
+	heads  int   // of them in a workgroup
+	units  int   // workgroups of a row: KV heads × groups of heads
+	chunks int   // that a row can see at most
+	rows   int   // that the program is compiled for
+	left   int64 // bytes that a workgroup leaves of a chunk
 
-	whole staged // the output as whole numbers; without memory where it is not wanted
+	part    region
+	whole   staged // in part: the output as whole numbers; without memory where it is not wanted
+	wholeAt int    // first texel of it in part
 
 	texels  bool // keys, values and queries are fetched as texels
 	queries region
@@ -50,33 +52,53 @@ type attentionPlan struct {
 }
 
 // attention lowers to one dispatch where a row's chunks are done by one workgroup, and
-// otherwise to one for each pass over the chunks and one that joins them. The last one
-// also writes the output as whole numbers where there is memory for them.
-func (l *lowering) attention(o *ops.Attention, whole staged) error {
+// otherwise to one for each pass over the chunks, the last workgroup of which joins them.
+// With whole the output is also written as whole numbers.
+func (l *lowering) attention(o *ops.Attention, whole bool) (staged, error) {
 	a := l.planAttention(o)
-	a.whole = whole
 	if err := l.placeQueries(&a); err != nil {
-		return err
+		return staged{}, err
 	}
 	if need, most := a.sharedBytes(l.exact()), l.rt.b.dev.Limits().SharedBytes; need > most {
-		return fmt.Errorf("keys of %d columns need %d bytes of shared memory, the device has %d: %w",
+		return staged{}, fmt.Errorf("keys of %d columns need %d bytes of shared memory, the device has %d: %w",
 			a.cache.KeyDim, need, most, ops.ErrUnsupported)
 	}
 	software := l.rt.b.dev.Info().Software
+	stages := []uint32{stageChunk}
+	if l.exact() {
+		stages = []uint32{stageScores, stageValues}
+	}
 	if a.chunks == 1 || (a.rows > splitRows || a.bytes() > splitBytes) && (a.chunks <= wholeChunks || !software) {
-		return l.attend(a, stageAll, region{})
+		stages = []uint32{stageAll}
 	}
-	part := l.scratch(a.bytes())
-	stages := []uint32{stageScores, stageValues}
-	if !l.exact() {
-		stages = []uint32{stageChunk}
-	}
-	for _, stage := range stages {
-		if err := l.attend(a, stage, part); err != nil {
-			return err
+	a.placePart(l, stages[0] != stageAll, whole)
+	for i, stage := range stages {
+		if err := l.attend(a, stage, i == len(stages)-1); err != nil {
+			return staged{}, err
 		}
 	}
-	return l.joinAttention(a, part)
+	return a.whole, nil
+}
+
+// placePart makes room for what stages leave to each other and, behind it, for the whole
+// numbers: a kernel has one binding for both.
+func (a *attentionPlan) placePart(l *lowering, split, whole bool) {
+	var apart int64
+	if split {
+		apart = align(a.bytes())
+	}
+	if whole {
+		a.whole = l.wholeRows(a.op.Out.Width, a.rows)
+		size := a.whole.size
+		l.tempAt = a.whole.offset // taken back
+		a.part = l.scratch(apart + size)
+		a.whole.offset, a.wholeAt = a.part.offset+apart, int(apart/texel)
+		return
+	}
+	a.part = l.batchBuffer() // not looked at
+	if split {
+		a.part = l.scratch(apart)
+	}
 }
 
 func (l *lowering) planAttention(o *ops.Attention) attentionPlan {
@@ -92,33 +114,72 @@ func (l *lowering) planAttention(o *ops.Attention) attentionPlan {
 	if l.exact() {
 		data = max(data, ops.KVChunk)
 	}
-	a.part = 16 * int64(2+data)
+	a.left = 16 * int64(2+data)
 	return a
 }
 
-// placeQueries decides how the kernel reads queries: from the activations, or as texels
-// of the activations or of a copy in which heads are whole units and, for an exact
-// attention over halves, halves.
-func (l *lowering) placeQueries(a *attentionPlan) error {
-	q, dim := l.operand(a.op.Q), a.cache.KeyDim
-	a.q = params{}.view(q).i32(dim)
-	keys, values, _ := l.cache(a.op.Cache)
-	if a.texels = l.fetches(max(keys.bytes(), values.bytes(), q.bytes())); !a.texels {
-		return nil
+// How queries that are fetched as texels lie: constant COPY of headstore.glsl.
+const (
+	queriesThere  = iota // among the activations
+	queriesCopied        // in a copy in which heads are whole units
+	queriesHalves        // the same, rounded to halves, for an exact attention over halves
+)
+
+// queryForm tells whether the kernel of an attention fetches queries, and how they lie.
+func (l *lowering) queryForm(o *ops.Attention) (fetched bool, form int) {
+	q, dim := l.operand(o.Q), l.plan.Caches[o.Cache].KeyDim
+	keys, values, _ := l.cache(o.Cache)
+	switch {
+	case !l.fetches(max(keys.bytes(), values.bytes(), q.bytes())):
+		return false, queriesThere
+	case l.exact() && l.rt.opts.KV == ops.KVF16:
+		return true, queriesHalves
+	case dim%8 == 0 && q.at%4 == 0 && q.stride%4 == 0:
+		return true, queriesThere
 	}
-	halves := l.exact() && l.rt.opts.KV == ops.KVF16
-	if dim%8 == 0 && q.at%4 == 0 && q.stride%4 == 0 && !halves {
+	return true, queriesCopied
+}
+
+// queryCopy is room for a copy of an attention's queries.
+func (l *lowering) queryCopy(o *ops.Attention) staged {
+	stride := o.Heads * l.paddedHead(o)
+	return staged{region: l.scratch(4 * int64(l.capacity(o.Q)*stride)), stride: stride / 4}
+}
+
+// paddedHead is the width of a head of queries in a copy.
+func (l *lowering) paddedHead(o *ops.Attention) int {
+	return (l.plan.Caches[o.Cache].KeyDim + 7) &^ 7
+}
+
+// placeQueries decides how the kernel reads queries: from the activations, or as texels
+// of the activations or of a copy, which what made the queries may have left.
+func (l *lowering) placeQueries(a *attentionPlan) error {
+	o, q, dim := a.op, l.operand(a.op.Q), a.cache.KeyDim
+	fetched, form := l.queryForm(o)
+	a.texels = fetched
+	switch {
+	case !fetched:
+		a.q = params{}.view(q).i32(dim)
+		return nil
+	case form == queriesThere:
 		a.queries, a.q = q.region, params{}.u32(q.at/4, q.stride/4).i32(dim/4)
 		return nil
 	}
-	padded := (dim + 7) &^ 7
-	a.queries, a.q = l.scratch(4*int64(a.rows*a.op.Heads*padded)), params{}.i32(0, a.op.Heads*padded/4, padded/4)
+	padded := l.paddedHead(o)
+	s, made := l.staged[queriesKey(o)]
+	if !made {
+		s = l.queryCopy(o)
+	}
+	a.queries, a.q = s.region, params{}.i32(0, s.stride, padded/4)
+	if made {
+		return nil
+	}
 	return l.dispatch(dispatch{
 		kernel: "attention_queries",
 		bind:   []region{l.batchBuffer(), q.region, a.queries},
-		params: params{}.u32(l.rows(a.op.Q).count).i32(a.op.Heads, dim, flag(halves)).view(q),
-		groups: [3]int{groupsOf(a.op.Heads * padded), a.rows},
-		reads:  l.views(a.op.Q),
+		params: params{}.u32(l.rows(o.Q).count).i32(o.Heads, dim, flag(form == queriesHalves)).view(q),
+		groups: [3]int{groupsOf(o.Heads * padded), a.rows},
+		reads:  l.views(o.Q),
 		writes: regions(a.queries),
 	})
 }
@@ -131,7 +192,7 @@ func (l *lowering) fetches(bytes int64) bool {
 
 // bytes is the size of what stages leave to the next: PART_SIZE of attention_rows.glsl
 // for every workgroup and chunk.
-func (a attentionPlan) bytes() int64 { return int64(a.rows*a.units*a.chunks) * a.part }
+func (a attentionPlan) bytes() int64 { return int64(a.rows*a.units*a.chunks) * a.left }
 
 // sharedBytes is the size of mem in attention.glsl.
 func (a attentionPlan) sharedBytes(exact bool) int {
@@ -146,12 +207,12 @@ func (a attentionPlan) sharedBytes(exact bool) int {
 }
 
 func (a attentionPlan) constants(stage, rows uint32) []uint32 {
-	o, whole := a.op, stage == stageAll && a.whole.mem != nil
+	o, whole := a.op, a.whole.mem != nil && stage != stageScores
 	return []uint32{64, uint32(a.heads), rows, uint32(a.cache.KeyDim), uint32(a.cache.ValueDim), stage,
 		uint32(flag(o.Sinks != nil)), uint32(flag(o.ALiBi != 0)), uint32(flag(o.Softcap > 0)), uint32(flag(whole))}
 }
 
-func (l *lowering) attend(a attentionPlan, stage uint32, part region) error {
+func (l *lowering) attend(a attentionPlan, stage uint32, last bool) error {
 	o := a.op
 	keys, values, group := l.cache(o.Cache)
 	d := dispatch{
@@ -160,23 +221,30 @@ func (l *lowering) attend(a attentionPlan, stage uint32, part region) error {
 		groups:    [3]int{a.units * a.chunks, a.rows},
 		reads:     append(l.views(o.Q), regions(keys, values)...),
 	}
-	chunks := a.chunks
-	if stage == stageAll {
+	chunks, counts := a.chunks, l.batchBuffer() // not looked at
+	switch {
+	case stage == stageAll:
 		rows := 1
 		if software := l.rt.b.dev.Info().Software; a.rows > 1 && (a.chunks*attentionQueries/a.heads <= wholeChunks || !software) {
 			rows = attentionQueries / a.heads
 		}
 		d.constants = a.constants(stage, uint32(rows))
 		d.groups = [3]int{a.units, (a.rows + rows - 1) / rows}
-		d.writes, chunks = a.written(l), 1
-		part = a.wholeOr(l.batchBuffer())
-	} else {
-		d.writes = regions(part)
-		if stage == stageValues {
-			d.reads = append(d.reads, regions(part)...)
-		}
+		chunks = 1
+	case last:
+		counts = l.counters(a.rows * a.units)
+		d.writes = regions(counts)
+		fallthrough
+	default:
+		d.writes = append(d.writes, regions(a.part)...)
 	}
-	d.bind = []region{l.batchBuffer(), l.arena(o.Q), keys, values, l.vector(o.Sinks), l.slopes(o), part}
+	if stage == stageValues {
+		d.reads = append(d.reads, regions(a.part)...)
+	}
+	if last {
+		d.writes = append(d.writes, a.written(l)...)
+	}
+	d.bind = []region{l.batchBuffer(), l.arena(o.Q), keys, values, l.perHead(o), counts, a.part}
 	if a.texels {
 		d.kernel += "_texels"
 		d.bind = append(d.bind, a.queries)
@@ -189,20 +257,6 @@ func (l *lowering) attend(a attentionPlan, stage uint32, part region) error {
 	return l.dispatch(d)
 }
 
-func (l *lowering) joinAttention(a attentionPlan, part region) error {
-	o := a.op
-	_, _, group := l.cache(o.Cache)
-	return l.dispatch(dispatch{
-		kernel:    l.variant("attention_join"),
-		constants: a.constants(stageAll, 1),
-		bind:      []region{l.batchBuffer(), l.arena(o.Out), l.vector(o.Sinks), part, a.wholeOr(l.batchBuffer())},
-		params:    l.attentionParams(a, group, a.chunks),
-		groups:    [3]int{a.units, a.rows},
-		reads:     regions(part),
-		writes:    a.written(l),
-	})
-}
-
 // written is what the last dispatch of an attention writes.
 func (a attentionPlan) written(l *lowering) []touch {
 	w := l.views(a.op.Out)
@@ -210,15 +264,6 @@ func (a attentionPlan) written(l *lowering) []touch {
 		w = append(w, regions(a.whole.region)...)
 	}
 	return w
-}
-
-// wholeOr binds the whole numbers, or what a kernel that does not write them does not look
-// at.
-func (a attentionPlan) wholeOr(r region) region {
-	if a.whole.mem != nil {
-		return a.whole.region
-	}
-	return r
 }
 
 // attentionParams are the Params of attention_rows.glsl.
@@ -232,7 +277,7 @@ func (l *lowering) attentionParams(a attentionPlan, group, chunks int) params {
 	if o.Softcap > 0 {
 		inverse = 1 / o.Softcap
 	}
-	return p.f32(inverse).i32(0, a.whole.stride)
+	return p.f32(inverse).i32(a.wholeAt, a.whole.stride)
 }
 
 // variant is the kernel of a name for the numerics of the runtime.
@@ -261,15 +306,16 @@ func flag(on bool) int {
 	return 0
 }
 
-// slopes binds the slopes of ALiBi, by head.
-func (l *lowering) slopes(o *ops.Attention) region {
+// perHead binds what an attention has of each head: sinks, then slopes of ALiBi.
+func (l *lowering) perHead(o *ops.Attention) region {
 	if r, ok := l.rt.slopes[o]; ok {
 		return r
 	}
-	return l.batchBuffer()
+	return l.vector(o.Sinks)
 }
 
-// describeSlopes decides where the slopes of the attention operations will lie.
+// describeSlopes decides where the slopes of the attention operations will lie, behind
+// copies of their sinks.
 func (r *Runtime) describeSlopes(s *slabs) error {
 	r.slopes = make(map[*ops.Attention]region)
 	for _, op := range r.plan.Ops {
@@ -277,7 +323,7 @@ func (r *Runtime) describeSlopes(s *slabs) error {
 		if !ok || o.ALiBi == 0 {
 			continue
 		}
-		at, err := s.take(4 * int64(o.Heads))
+		at, err := s.take(4 * int64(o.Heads) * int64(1+flag(o.Sinks != nil)))
 		if err != nil {
 			return fmt.Errorf("slopes of %d heads: %w", o.Heads, err)
 		}
@@ -288,7 +334,14 @@ func (r *Runtime) describeSlopes(s *slabs) error {
 
 func (r *Runtime) uploadSlopes() error {
 	for o, at := range r.slopes {
-		if err := r.write(at, 0, appendFloats(nil, ops.ALiBiSlopes(o.Heads, o.ALiBi))); err != nil {
+		var data []byte
+		if o.Sinks != nil {
+			var err error
+			if data, err = appendVector(data, o.Sinks); err != nil {
+				return err
+			}
+		}
+		if err := r.write(at, 0, appendFloats(data, ops.ALiBiSlopes(o.Heads, o.ALiBi))); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,11 @@ type stageKey struct {
 	view   ops.View
 	floats bool
 	parts  int
+	heads  int // of queries that an attention fetches; 0: the view is for a product
 }
+
+// queriesKey is that of an attention's queries.
+func queriesKey(o *ops.Attention) stageKey { return stageKey{view: o.Q, heads: o.Heads} }
 
 const (
 	stageWG = 32
@@ -32,7 +36,7 @@ const (
 // weight reads them.
 func (l *lowering) stage(v ops.View, m *matrix, parts int) (staged, error) {
 	_, isFloats := m.format.(*floats)
-	key := stageKey{v, isFloats, parts}
+	key := stageKey{view: v, floats: isFloats, parts: parts}
 	if s, ok := l.staged[key]; ok {
 		return s, nil
 	}

@@ -17,7 +17,7 @@
 //   SCORES   (exact) one chunk: the exponentials, their largest score and sum, to `part`;
 //   VALUES   (exact) one chunk, after SCORES: the weighed values, to `part`;
 //   CHUNK    (fast) one chunk: values weighed by its own exponentials, to `part`.
-// attention_join adds up what VALUES and CHUNK leave. Exact mode needs the largest score
+// The last workgroup of a row and its heads adds up what VALUES and CHUNK leave. Exact mode needs the largest score
 // of all chunks before it may round a probability, so ALL takes the scores twice when
 // there are several chunks: keeping the exponentials of a long prompt costs more memory
 // than a GPU may have. Fast mode joins chunk to chunk in both ways by the same
@@ -45,13 +45,14 @@ STORAGE(2) readonly buffer Keys { uvec4 keys[]; };
 STORAGE(3) readonly buffer Values { uvec4 values[]; };
 #define FETCH(name, i) name[i]
 #endif
-STORAGE(4) readonly buffer Sinks { uint sinks[]; };
-STORAGE(5) readonly buffer Slopes { uint slopes[]; };
-STORAGE(6) buffer Part { uvec4 part[]; };
+STORAGE(4) readonly buffer Heads { uint perHead[]; }; // sinks, if there are any, then slopes
+STORAGE(5) coherent buffer Counts { uint counts[]; };
+STORAGE(6) coherent buffer Part { uvec4 part[]; };
 
 #include "attention_rows.glsl"
-#define outs part // which ALL does not need
+#define outs part
 #include "attention_whole.glsl"
+#include "arrive.glsl"
 
 // Pages whose scores an invocation takes at once, and neighbouring columns, in fours,
 // whose values it does.
@@ -277,7 +278,8 @@ bvec4 seen(uint j) {
 
 vec4 slopesOf() {
 	vec4 x = vec4(0.0);
-	for (uint i = 0u; i < p.queries; i++) x[i] = uintBitsToFloat(slopes[min(headOf(i), p.kvHeads * p.share - 1u)]);
+	uint heads = p.kvHeads * p.share;
+	for (uint i = 0u; i < p.queries; i++) x[i] = uintBitsToFloat(perHead[SUNK * heads + min(headOf(i), heads - 1u)]);
 	return x;
 }
 
@@ -583,15 +585,28 @@ void chunks(uint unit, uint slot) {
 	}
 }
 
+// Whether the workgroup has all of its rows, joined where chunks were apart.
+bool complete(uint unit, uint slot) {
+	if (STAGE == SCORES) return false;
+	if (STAGE == ALL) return true;
+	uint count = last / CHUNK_SIZE - first / CHUNK_SIZE + 1u;
+	uint at = row * p.kvHeads * headGroups() + unit;
+	if (slot >= count || !isLast(at, count)) return false;
+	joinChunks(at * p.chunks * PART_SIZE, count);
+	return true;
+}
+
 void main() {
-	selectHeads(gl_WorkGroupID.x / p.chunks);
+	uint unit = gl_WorkGroupID.x / p.chunks;
+	uint slot = gl_WorkGroupID.x % p.chunks;
+	selectHeads(unit);
 	uint from = gl_WorkGroupID.y * ROWS;
 	uint end = min(from + ROWS, batch[p.rows]);
 	while (from < end) {
 		selectRows(from, end);
 		loadQueries();
-		chunks(gl_WorkGroupID.x / p.chunks, gl_WorkGroupID.x % p.chunks);
-		putWholes();
+		chunks(unit, slot);
+		if (complete(unit, slot)) putWholes();
 		from = rowEnd;
 	}
 }

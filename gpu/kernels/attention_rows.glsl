@@ -1,6 +1,6 @@
-// What attention and attention_join share: which queries a workgroup has, what they see,
-// where their output stands, and how chunks are joined. The including kernel has the
-// functions of numerics.glsl, or defines FAST and has those of numerics_fast.glsl.
+// What attention.glsl stands on: which queries a workgroup has, what they see, where their
+// output stands, and how chunks are joined. The including kernel has the functions of
+// numerics.glsl, or defines FAST and has those of numerics_fast.glsl.
 
 #include "vectors.glsl"
 
@@ -13,7 +13,7 @@ CONSTANT(5, STAGE, 0)
 CONSTANT(6, SUNK, 0)   // 1: there are sinks
 CONSTANT(7, SLOPED, 0) // 1: there are slopes (ALiBi)
 CONSTANT(8, CAPPED, 0) // 1: scores have a softcap
-CONSTANT(9, WHOLE, 0)  // 1: the output also as whole numbers, of stage ALL and of the join
+CONSTANT(9, WHOLE, 0)  // 1: the output also as whole numbers
 LOCAL_SIZE
 
 PARAMS uniform Params {
@@ -32,7 +32,7 @@ PARAMS uniform Params {
 	uint queries; // 4; the bound of loops that are not to be unrolled
 	float scale;
 	float cap; float invCap; // softcap of scores
-	uint whole; uint wholeStride; // in texels
+	uint whole; uint wholeStride; // in texels of part
 } p;
 
 // Below every score: what is not seen.
@@ -96,7 +96,7 @@ void selectRows(uint from, uint end) {
 vec4 sinksOf() {
 	if (SUNK == 0u) return vec4(MASKED);
 	vec4 x = vec4(0.0);
-	for (uint i = 0u; i < p.queries; i++) x[i] = uintBitsToFloat(sinks[min(headOf(i), p.kvHeads * p.share - 1u)]);
+	for (uint i = 0u; i < p.queries; i++) x[i] = uintBitsToFloat(perHead[min(headOf(i), p.kvHeads * p.share - 1u)]);
 	return x;
 }
 
@@ -191,16 +191,13 @@ Columns emitted(uint quad) {
 #endif
 
 vec4 partLoad(uint at) { return uintBitsToFloat(part[at]); }
-#ifndef READ_ONLY_PART
 void partStore(uint at, vec4 x) { part[at] = floatBitsToUint(x); }
-#endif
 
 Columns partColumns(uint chunk, uint quad) {
 	uint at = chunk + PART_DATA + 4u * quad;
 	return Columns(partLoad(at), partLoad(at + 1u), partLoad(at + 2u), partLoad(at + 3u));
 }
 
-#ifndef READ_ONLY_PART
 void partStoreColumns(uint chunk, uint quad, Columns a) {
 	uint at = chunk + PART_DATA + 4u * quad;
 	partStore(at, a.c0);
@@ -208,7 +205,6 @@ void partStoreColumns(uint chunk, uint quad, Columns a) {
 	partStore(at + 2u, a.c2);
 	partStore(at + 3u, a.c3);
 }
-#endif
 
 #ifdef FAST
 // A row so far, in fast mode: its largest score and its sum, and how the sums of columns
@@ -233,3 +229,22 @@ vec4 ending(Sofar s) {
 	return times(rest, recips(join(relative(sink, most), rest, s.sum)));
 }
 #endif
+
+// Joins the chunks of the row that VALUES or CHUNK left in part from at on.
+void joinChunks(uint at, uint chunks) {
+	for (uint quad = gl_LocalInvocationID.x; quad < QUADS; quad += WG) {
+		Columns a = noColumns();
+#ifdef FAST
+		Sofar s = nothing();
+		for (uint i = 0u; i < chunks; i++) {
+			uint chunk = at + i * PART_SIZE;
+			s = further(s, partLoad(chunk), partLoad(chunk + PART_SUM));
+			a = blendColumns(s.before, a, s.now, partColumns(chunk, quad));
+		}
+		a = timesColumns(a, ending(s));
+#else
+		for (uint i = 0u; i < chunks; i++) a = addColumns(a, partColumns(at + i * PART_SIZE, quad));
+#endif
+		emit(quad, a);
+	}
+}

@@ -11,6 +11,7 @@ CONSTANT(0, WG, 64)
 CONSTANT(1, Q_NORM, 0) // 1: normalise, 2: and multiply with weights
 CONSTANT(2, K_NORM, 0)
 CONSTANT(3, ROPE, 0)   // 1: pairs are neighbours, 2: columns half a rotation apart
+CONSTANT(4, COPY, 0)   // 1: queries also as attention_queries.comp lays them out, 2: as halves
 LOCAL_SIZE
 
 PARAMS uniform Params {
@@ -30,6 +31,7 @@ STORAGE(3) buffer Values { uint values[]; };
 STORAGE(4) readonly buffer Table { uint table[]; }; // [position][cosines, sines]
 STORAGE(5) readonly buffer QWeight { uint qWeight[]; };
 STORAGE(6) readonly buffer KWeight { uint kWeight[]; };
+STORAGE(7) buffer Queries { uint queries[]; };
 
 #define MOST 512u // columns of a head
 shared float head[MOST];
@@ -78,6 +80,15 @@ void rotate(uint row) {
 	}
 }
 
+// copyQuery lays out the head, the at-th of all rows, in whole units of eight columns.
+void copyQuery(uint at) {
+	uint padded = (p.keyDim + 7u) / 8u * 8u;
+	for (uint i = gl_LocalInvocationID.x; i < padded; i += WG) {
+		float x = i < p.keyDim ? head[i] : 0.0;
+		queries[at * padded + i] = floatBitsToUint(COPY == 2u ? roundHalf(x) : x);
+	}
+}
+
 void main() {
 	uint id = gl_LocalInvocationID.x;
 	uint row = gl_WorkGroupID.y;
@@ -105,7 +116,10 @@ void main() {
 		}
 		for (uint i = id; i < dim; i += WG) store(dst + h * dim + i, head[i]);
 	}
-	if (isQuery) return;
+	if (isQuery) {
+		if (COPY != 0u) copyQuery(row * p.qHeads + h);
+		return;
+	}
 	uint position = batch[p.positions + row];
 	uint page = batch[p.pages + batch[p.seqs + row] * p.pagesPerSeq + position / KV_CELLS];
 	uint at = kvHead(page, p.heads, h, dim);

@@ -1,3 +1,0 @@
-#include "common.glsl"
-#include "numerics.glsl"
-#include "attention_join.glsl"
