@@ -119,13 +119,11 @@ func TestRewindsNeverShow(t *testing.T) {
 	for _, o := range []appliancetest.Options{{}, {Recurrent: true}} {
 		plain := ""
 		for _, speculate := range []appliance.Speculation{appliance.SpeculateOff, appliance.SpeculateLookup} {
-			code, opened := phrase("", 2)
-			_ = code
 			p := &appliancetest.Plugins{}
 			b := serve(t, appliancetest.NewHashed(o), appliance.Config{Plugins: p, Speculate: speculate})
 			text := b.complete(t, asking("two", 300)).Text
 			bad := text[100:102]
-			code, opened = phrase(bad, 2)
+			code, opened := phrase(bad, 2)
 			p.Add(code, "", opened)
 			got := b.complete(t, asking("two", 300, "phrase"))
 			if !strings.Contains(text, bad) || strings.Contains(got.Text, bad) || got.Text[:100] != text[:100] || len(got.Tokens) != 300 {

@@ -216,7 +216,9 @@ func BenchmarkVocabulary(b *testing.B) {
 }
 
 func TestFileType(t *testing.T) {
-	key := func(v any) gguftest.Model { return gguftest.Model{KV: []gguftest.KV{{Key: "general.file_type", Value: v}}} }
+	key := func(v any) gguftest.Model {
+		return gguftest.Model{KV: []gguftest.KV{{Key: "general.file_type", Value: v}}}
+	}
 	for want, m := range map[string]gguftest.Model{
 		"F32": key(uint32(0)), "Q4_K_M": key(uint32(15)), "BF16": key(int32(32)),
 		"-": {}, "- ": key(uint32(1024)), "-  ": key(uint32(4)), "-   ": key(int32(-1)), "-    ": key("Q4_0"), "-     ": key(uint32(99)),

@@ -128,7 +128,7 @@ func TestIllegalActions(t *testing.T) {
 		"text too long":           {abi.SlotText, abi.HookText, func(f *pipelinetest.Frame) abi.Action { return f.Text(string(make([]byte, 5000))) }, "quota"},
 		"trap":                    {abi.SlotBias, abi.HookPlan, func(f *pipelinetest.Frame) abi.Action { panic(&pipelinetest.Error{Code: "trap"}) }, "trap"},
 		"fuel":                    {abi.SlotTruncate, abi.HookLogits, func(f *pipelinetest.Frame) abi.Action { panic(&pipelinetest.Error{Code: "fuel"}) }, "fuel"},
-		"panic of the host":       {abi.SlotTruncate, abi.HookLogits, func(f *pipelinetest.Frame) abi.Action { var m map[int]int; m[1] = 1; return 0 }, "panic"},
+		"panic of the host":       {abi.SlotTruncate, abi.HookLogits, func(f *pipelinetest.Frame) abi.Action { panic("index out of range") }, "panic"},
 	} {
 		// From the fourth step on, so that text before stays.
 		late := func(f *pipelinetest.Frame) abi.Action {
