@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ganglion/plugins/js"
 	"ganglion/plugins/sdk"
 )
 
@@ -15,6 +16,7 @@ var pluginName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 
 func newPluginNew(e *env) *cobra.Command {
 	var lang, dir string
+	languages := append(sdk.Languages(), "js")
 	c := &cobra.Command{
 		Use:   "new [flags] NAME",
 		Short: "Begin a plugin: a folder with an example in it",
@@ -28,11 +30,19 @@ func newPluginNew(e *env) *cobra.Command {
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			if !slices.Contains(sdk.Languages(), lang) {
-				return fail(exitUsage, "", "--lang %q is none of %s", lang, strings.Join(sdk.Languages(), ", "))
+			if !slices.Contains(languages, lang) {
+				return fail(exitUsage, "", "--lang %q is none of %s", lang, strings.Join(languages, ", "))
 			}
 			if dir == "" {
 				dir = args[0]
+			}
+			if lang == "js" {
+				path, err := js.New(dir, args[0])
+				if err != nil {
+					return fail(exitUsage, "--dir names another folder", "%v", err)
+				}
+				e.note("%s is begun; next: ganglion plugin test %s", args[0], filepath.ToSlash(path))
+				return nil
 			}
 			if err := sdk.New(dir, lang, args[0]); err != nil {
 				return fail(exitUsage, "--dir names another folder", "%v", err)
@@ -41,7 +51,7 @@ func newPluginNew(e *env) *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringVar(&lang, "lang", "c", "`LANGUAGE` to write it in: "+strings.Join(sdk.Languages(), ", "))
+	c.Flags().StringVar(&lang, "lang", "c", "`LANGUAGE` to write it in: "+strings.Join(languages, ", "))
 	c.Flags().StringVar(&dir, "dir", "", "`FOLDER` to make (default: the name)")
 	return c
 }

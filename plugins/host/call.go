@@ -30,6 +30,9 @@ func (i *Instance) Call(h abi.Hook) (actions abi.Action, fuel int64, err error) 
 	i.step = i.get(abi.OffStep)
 	most := i.p.Fuel(h)
 	i.put(abi.OffHook, uint32(h))
+	if i.p.r.interpreter {
+		i.put(abi.OffFlags, i.get(abi.OffFlags)|abi.FlagInterpreter)
+	}
 	binary.LittleEndian.PutUint64(i.block[abi.OffFuel:], uint64(most))
 	var r int32
 	var e *Error

@@ -533,6 +533,14 @@ func TestCompilerAndInterpreterAgree(t *testing.T) {
 	if a.r.Interpreter() || !b.r.Interpreter() {
 		t.Skip("this machine has no compiler")
 	}
+	for p, want := range map[*Plugin]uint32{a: 0, b: abi.FlagInterpreter} {
+		i := open(t, p, opening(0))
+		if _, _, err := i.Call(abi.HookPlan); err != nil || i.get(abi.OffFlags) != want {
+			t.Errorf("flags %b, want %b, error %v", i.get(abi.OffFlags), want, err)
+		}
+		_ = i.Close()
+	}
+	b.r.interpreter = false // from here on nothing tells guests where they are
 	for mode := range 44 {
 		if mode == 4 { // endless recursion: see TestFaults
 			continue

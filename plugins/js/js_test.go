@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -55,5 +56,31 @@ func TestNoModule(t *testing.T) {
 		if err == nil || want != nil && !errors.Is(err, want) {
 			t.Errorf("%.40q: %v, want %v", script, err, want)
 		}
+	}
+}
+
+func TestNew(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "mine")
+	path, err := New(dir, "calm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := Module(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := wasm.Parse(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if manifest, _ := m.Custom("ganglion.manifest"); !bytes.Contains(manifest, []byte(`"name":"calm"`)) {
+		t.Errorf("manifest %s", manifest)
+	}
+	if _, err := New(dir, "calm"); !errors.Is(err, os.ErrExist) {
+		t.Errorf("a plugin is begun over another: %v", err)
 	}
 }
