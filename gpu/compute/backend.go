@@ -30,7 +30,7 @@ type Options struct {
 	// Inexact refuses exact mode: the driver was found to break its contract (gpu/probe).
 	Inexact bool
 	// Deadline is what a run may take beyond its predicted time before the device counts
-	// as lost; 0 is ten seconds, and two minutes for a renderer on the CPU, which compiles
+	// as lost; 0 is four seconds, and two minutes for a renderer on the CPU, which compiles
 	// kernels when they first run and shares the processor with everything else.
 	Deadline time.Duration
 	// Slice is the predicted time of a submission; 0 is 20 ms.
@@ -40,8 +40,9 @@ type Options struct {
 // Backend runs plans on one device. It is safe for concurrent use: what uses the
 // device takes turns.
 type Backend struct {
-	dev  device.Device
-	opts Options
+	dev      device.Device
+	opts     Options
+	tempWrap int64 // see tempWrap; another one in tests
 
 	mu      sync.Mutex // of the device and all below
 	kernels map[string]device.Kernel
@@ -56,7 +57,7 @@ func New(d device.Device, o Options) *Backend {
 		o.Shaders = kernels.Get
 	}
 	if o.Deadline == 0 {
-		o.Deadline = 10 * time.Second
+		o.Deadline = 4 * time.Second
 		if d.Info().Software {
 			o.Deadline = 2 * time.Minute
 		}
@@ -64,7 +65,7 @@ func New(d device.Device, o Options) *Backend {
 	if o.Slice == 0 {
 		o.Slice = 20 * time.Millisecond
 	}
-	return &Backend{dev: d, opts: o, kernels: make(map[string]device.Kernel)}
+	return &Backend{dev: d, opts: o, tempWrap: tempWrap, kernels: make(map[string]device.Kernel)}
 }
 
 // Name is that of the device's API: "vulkan", "gl" or "gles".

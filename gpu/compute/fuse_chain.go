@@ -170,6 +170,7 @@ func (f *productChain) lower(l *lowering) error {
 		return err
 	}
 	l.staged[stageKey{view: f.chain.next.Out, parts: 1}] = p.whole
+	l.unstored[f.chain.next.Out.Buf] = true
 	return nil
 }
 

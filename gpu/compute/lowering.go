@@ -1,11 +1,17 @@
 package compute
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"ganglion/gpu/device"
 	"ganglion/gpu/ops"
 )
+
+// errLowering is a fault of this package: a plan was turned into dispatches that would
+// read what none of them has written.
+var errLowering = errors.New("compute: internal fault")
 
 // lowering turns a plan into a list of dispatches for one shape of batch and one bucket
 // of KV length. The methods of op_*.go append the dispatches of an operation; they say
@@ -22,6 +28,9 @@ type lowering struct {
 	tempAt  int64      // first free byte of Runtime.temp
 	countAt int64      // first free byte of Runtime.counts
 	staged  map[stageKey]staged
+
+	// unstored are buffers whose present contents exist in a staged form alone.
+	unstored map[ops.Buf]bool
 
 	// Since the last barrier.
 	read, written []touch
@@ -49,13 +58,13 @@ type dispatch struct {
 
 // lower gives the dispatches of a plan.
 func lower(r *Runtime, s ops.Shape, chunks int) (*lowering, error) {
-	l := &lowering{rt: r, plan: r.plan, shape: s, chunks: chunks, batch: newBatchLayout(r.plan, r.paging, s, chunks), staged: make(map[stageKey]staged)}
+	l := &lowering{rt: r, plan: r.plan, shape: s, chunks: chunks, batch: newBatchLayout(r.plan, r.paging, s, chunks), staged: make(map[stageKey]staged), unstored: make(map[ops.Buf]bool)}
 	want(r.batch, 4*int64(l.batch.words))
 	want(r.embeds, 4*int64(s.Rows)*int64(r.plan.Embed))
 	want(r.arena[ops.PerRow], 4*int64(s.Rows)*int64(r.layout.RowWidth))
 	want(r.arena[ops.PerOut], 4*int64(s.Outs)*int64(r.layout.OutWidth))
 	for i := 0; i < len(l.plan.Ops); {
-		if l.tempAt > tempWrap {
+		if l.tempAt > l.rt.b.tempWrap && !l.owes(i) {
 			l.tempAt = 0
 			clear(l.staged)
 		}
@@ -66,6 +75,22 @@ func lower(r *Runtime, s ops.Shape, chunks int) (*lowering, error) {
 		i += n
 	}
 	return l, l.lowerHeads()
+}
+
+// owes tells whether an operation from i on reads what exists in a staged form alone.
+func (l *lowering) owes(i int) bool {
+	for b := range l.unstored {
+		for _, op := range l.plan.Ops[i:] {
+			touches := func(v ops.View) bool { return v.Buf == b }
+			if slices.ContainsFunc(op.Reads(), touches) {
+				return true
+			}
+			if slices.ContainsFunc(op.Writes(), touches) {
+				break
+			}
+		}
+	}
+	return false
 }
 
 // lowerHeads appends what reads heads to the list and makes the list of the best tokens.

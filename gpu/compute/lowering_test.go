@@ -3,9 +3,11 @@ package compute
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"ganglion/gpu/device"
+	"ganglion/gpu/kernels"
 	"ganglion/gpu/ops"
 )
 
@@ -120,5 +122,45 @@ func TestSlabs(t *testing.T) {
 	}
 	if _, err := s.take(1001); !errors.Is(err, ops.ErrUnsupported) {
 		t.Errorf("more than a binding gave %v", err)
+	}
+}
+
+// What attention is thought to need of shared memory is what its kernels declare, and the
+// widest keys of the golden models fit the portable 16 KiB.
+func TestSharedBytesOfAttention(t *testing.T) {
+	for name, exact := range map[string]bool{"attention_f16": true, "attention_f16_fast": false, "attention_q8_texels": true, "attention_q8_fast_texels": false} {
+		a := attentionPlan{cache: ops.Cache{KeyDim: 64}, texels: strings.HasSuffix(name, "_texels")}
+		if got, want := a.sharedBytes(exact), kernels.Get(name).Shared; got != want {
+			t.Errorf("%s: %d bytes, it declares %d", name, got, want)
+		}
+	}
+	for dim, fits := range map[int]bool{576: true, 584: false} {
+		a := attentionPlan{cache: ops.Cache{KeyDim: dim}}
+		if got := a.sharedBytes(true); (got <= 16<<10) != fits {
+			t.Errorf("keys of %d columns need %d bytes", dim, got)
+		}
+	}
+}
+
+// A staged form that holds the only copy is not given up while somebody reads it, and
+// reading one that is gone is a fault.
+func TestStagedFormsAreOwed(t *testing.T) {
+	p := &ops.Plan{Ops: []ops.Op{
+		&ops.Binary{A: ops.View{Buf: 1, Width: 4}, B: ops.View{Buf: 1, Width: 4}, Out: ops.View{Buf: 2, Width: 4}},
+		&ops.Binary{A: ops.View{Buf: 2, Width: 4}, B: ops.View{Buf: 2, Width: 4}, Out: ops.View{Buf: 1, Width: 4}},
+		&ops.Binary{A: ops.View{Buf: 1, Width: 4}, B: ops.View{Buf: 1, Width: 4}, Out: ops.View{Buf: 2, Width: 4}},
+	}}
+	l := &lowering{plan: p, unstored: map[ops.Buf]bool{1: true}}
+	for i, want := range []bool{true, false, true} {
+		if got := l.owes(i); got != want {
+			t.Errorf("before operation %d: owed %v, want %v", i, got, want)
+		}
+	}
+	if _, err := l.stage(ops.View{Buf: 1, Width: 4}, &matrix{format: &floats{}}, 1); !errors.Is(err, errLowering) {
+		t.Errorf("error %v, want %v", err, errLowering)
+	}
+	l.unstage([]ops.View{{Buf: 1, Width: 4}})
+	if l.owes(0) {
+		t.Error("owed after it was written")
 	}
 }

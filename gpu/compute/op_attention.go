@@ -15,7 +15,8 @@ const (
 )
 
 const (
-	attentionQueries = 4 // that a workgroup computes together: heads × rows
+	attentionQueries = 4  // that a workgroup computes together: heads × rows
+	attentionWG      = 64 // invocations of a workgroup
 
 	// splitRows is the largest number of rows whose chunks are spread over workgroups.
 	// More rows keep a device busy by themselves, and their intermediate results would
@@ -194,21 +195,22 @@ func (l *lowering) fetches(bytes int64) bool {
 // for every workgroup and chunk.
 func (a attentionPlan) bytes() int64 { return int64(a.rows*a.units*a.chunks) * a.left }
 
-// sharedBytes is the size of mem in attention.glsl.
+// sharedBytes is what attention.glsl has in shared memory.
 func (a attentionPlan) sharedBytes(exact bool) int {
-	n := ops.KVChunk + ops.Lanes
-	if !a.texels {
-		n += (a.cache.KeyDim + 7) &^ 7
-	}
+	weights, kept := 8*ops.KVChunk, 0
 	if exact {
-		n += 2 * 64 // KEPT_CHUNKS
+		weights, kept = 16*ops.KVChunk, 63 // KEPT_CHUNKS
 	}
-	return 16 * n
+	mem := attentionWG + 2*kept
+	if !a.texels {
+		mem += (a.cache.KeyDim + 7) &^ 7 // QUERY_QUADS for each of four queries
+	}
+	return weights + 16*mem + 4 // arrived
 }
 
 func (a attentionPlan) constants(stage, rows uint32) []uint32 {
 	o, whole := a.op, a.whole.mem != nil && stage != stageScores
-	return []uint32{64, uint32(a.heads), rows, uint32(a.cache.KeyDim), uint32(a.cache.ValueDim), stage,
+	return []uint32{attentionWG, uint32(a.heads), rows, uint32(a.cache.KeyDim), uint32(a.cache.ValueDim), stage,
 		uint32(flag(o.Sinks != nil)), uint32(flag(o.ALiBi != 0)), uint32(flag(o.Softcap > 0)), uint32(flag(whole))}
 }
 

@@ -1,6 +1,9 @@
 package compute
 
 import (
+	"fmt"
+	"strings"
+
 	"ganglion/gpu/device"
 	"ganglion/gpu/ops"
 )
@@ -39,6 +42,9 @@ func (l *lowering) stage(v ops.View, m *matrix, parts int) (staged, error) {
 	key := stageKey{view: v, floats: isFloats, parts: parts}
 	if s, ok := l.staged[key]; ok {
 		return s, nil
+	}
+	if l.unstored[v.Buf] {
+		return staged{}, fmt.Errorf("buffer %d is read in a form that nobody made: %w", v.Buf, errLowering)
 	}
 	x := l.operand(v)
 	cols := v.Width / parts
@@ -80,6 +86,9 @@ func (l *lowering) wholeRows(cols, rows int) staged {
 
 // unstage forgets forms of views that an operation has written to.
 func (l *lowering) unstage(writes []ops.View) {
+	for _, w := range writes {
+		delete(l.unstored, w.Buf)
+	}
 	for key := range l.staged {
 		for _, w := range writes {
 			if key.view.Buf == w.Buf && key.view.Off < w.Off+w.Width && w.Off < key.view.Off+key.view.Width {
@@ -124,8 +133,8 @@ const (
 
 // constants are how a product is divided over invocations: WG, TILES, XROWS. A software
 // renderer has few threads, and activations cost it as much to read as weights; a GPU
-// wants many invocations and has them divide a row.
-func (p *product) constants(info device.Info, tiles int) (wg, tilesEach, xRows uint32) {
+// wants many invocations and has them divide a row. texels says which text the kernel is of.
+func (p *product) constants(info device.Info, tiles int, texels bool) (wg, tilesEach, xRows uint32) {
 	wg, tilesEach, xRows = tileRows, 1, 1
 	_, isFloats := p.m.format.(*floats)
 	groups := p.n * max(p.topK, 1)
@@ -135,9 +144,9 @@ func (p *product) constants(info device.Info, tiles int) (wg, tilesEach, xRows u
 	}
 	least, most := 512, uint32(sharedTiles) // workgroups that a GPU is to have
 	if info.Software {
-		least, most = 4, texelTiles
-		if isFloats {
-			most = sharedTiles
+		least = 4
+		if texels && !isFloats {
+			most = texelTiles
 		}
 	}
 	for tilesEach < most && tiles*groups/int(2*tilesEach) >= least {
@@ -168,9 +177,10 @@ func (l *lowering) product(p product) error {
 		if p.topK > 0 {
 			tiles = p.m.tiles
 		}
-		wg, tilesEach, xRows := p.constants(info, tiles)
+		kernel := l.productKernel(p.m, w)
+		wg, tilesEach, xRows := p.constants(info, tiles, strings.HasSuffix(kernel, "_texels"))
 		d := dispatch{
-			kernel: l.productKernel(p.m, w), constants: []uint32{wg, tilesEach, xRows, bit(p.topK > 0), bit(p.bias != nil), bit(p.adapter != nil)},
+			kernel: kernel, constants: []uint32{wg, tilesEach, xRows, bit(p.topK > 0), bit(p.bias != nil), bit(p.adapter != nil)},
 			bind:  []region{l.batchBuffer(), p.out, w.region, p.x.region, l.vector(p.bias), p.ids.region},
 			reads: append(regions(p.x.region), p.reads...), writes: p.writes,
 			groups: [3]int{(tiles + int(tilesEach) - 1) / int(tilesEach), (p.n + int(xRows) - 1) / int(xRows) * max(p.topK, 1)},

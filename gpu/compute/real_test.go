@@ -76,7 +76,11 @@ func TestRealModel(t *testing.T) {
 	if path == "" {
 		t.Skip("GANGLION_TEST_MODEL is not set")
 	}
+	// Long enough for products of many rows, and for temp to be used again within a batch.
 	prompt := []int32{2, 818, 5279, 529, 7001, 563}
+	for i := range 40 {
+		prompt = append(prompt, int32(1000+i*104729%200000))
+	}
 	c, err := cpu.New(cpu.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -88,6 +92,7 @@ func TestRealModel(t *testing.T) {
 			counted := &counted{Device: d.device(t)}
 			b := New(counted, Options{Shared: true})
 			defer b.Close()
+			b.tempWrap = 64 << 10
 			if got := greedy(t, b, path, prompt, 4); !slices.Equal(got, want) {
 				t.Errorf("tokens %v, the processor has %v", got, want)
 			}

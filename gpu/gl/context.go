@@ -23,8 +23,12 @@ var (
 
 // patience is how long Close waits for what runs, and Submit for a thread that has more
 // to do already than it can queue; a submission is bounded to a fraction of it by whoever
-// makes programs.
-const patience = 10 * time.Second
+// makes programs. A renderer on the processor compiles a kernel when it first runs and
+// shares the processor with everything else: Submit waits longer for it.
+const (
+	patience         = 10 * time.Second
+	softwarePatience = 2 * time.Minute
+)
 
 // context is an open device.
 type context struct {

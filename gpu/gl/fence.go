@@ -64,10 +64,14 @@ func (c *context) Submit(dp device.Program) (device.Fence, error) {
 		return f, nil
 	default:
 	}
+	wait := patience
+	if c.Info().Software {
+		wait = softwarePatience
+	}
 	select {
 	case c.jobs <- f:
 		return f, nil
-	case <-time.After(patience): // the thread has hung over what was sent before
+	case <-time.After(wait): // the thread has hung over what was sent before
 		p.flying = nil
 		return nil, c.late("submit")
 	}

@@ -5,12 +5,15 @@
 shared uint arrived;
 
 // isLast tells all invocations of a workgroup whether it is the last one of so many to
-// come here. It then sees what the others wrote before.
+// come here. It then sees what the others wrote before: the invocation that counts orders
+// memory on both sides of its counting, for barrier() orders shared memory alone.
 bool isLast(uint counter, uint workgroups) {
 	memoryBarrierBuffer();
 	barrier();
 	if (gl_LocalInvocationID.x == 0u) {
+		memoryBarrierBuffer();
 		arrived = atomicAdd(counts[counter], 1u) + 1u;
+		memoryBarrierBuffer();
 		if (arrived == workgroups) counts[counter] = 0u; // for the next dispatch
 	}
 	sync();

@@ -14,7 +14,7 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "MUL", Default: 0}},
 	},
 	{
-		Name: "attention_f16", ParamBytes: 84, Shared: 8196,
+		Name: "attention_f16", ParamBytes: 84, Shared: 8164,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Keys", ReadOnly: true}, {Name: "Values", ReadOnly: true}, {Name: "Heads", ReadOnly: true}, {Name: "Counts"}, {Name: "Part"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}, {Name: "SUNK", Default: 0}, {Name: "SLOPED", Default: 0}, {Name: "CAPPED", Default: 0}, {Name: "WHOLE", Default: 0}},
 	},
@@ -29,12 +29,12 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}, {Name: "SUNK", Default: 0}, {Name: "SLOPED", Default: 0}, {Name: "CAPPED", Default: 0}, {Name: "WHOLE", Default: 0}},
 	},
 	{
-		Name: "attention_f16_texels", ParamBytes: 84, Shared: 7172,
+		Name: "attention_f16_texels", ParamBytes: 84, Shared: 7140,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "keys", ReadOnly: true, Texels: true}, {Name: "values", ReadOnly: true, Texels: true}, {Name: "Heads", ReadOnly: true}, {Name: "Counts"}, {Name: "Part"}, {Name: "queries", ReadOnly: true, Texels: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}, {Name: "SUNK", Default: 0}, {Name: "SLOPED", Default: 0}, {Name: "CAPPED", Default: 0}, {Name: "WHOLE", Default: 0}},
 	},
 	{
-		Name: "attention_f32", ParamBytes: 84, Shared: 8196,
+		Name: "attention_f32", ParamBytes: 84, Shared: 8164,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Keys", ReadOnly: true}, {Name: "Values", ReadOnly: true}, {Name: "Heads", ReadOnly: true}, {Name: "Counts"}, {Name: "Part"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}, {Name: "SUNK", Default: 0}, {Name: "SLOPED", Default: 0}, {Name: "CAPPED", Default: 0}, {Name: "WHOLE", Default: 0}},
 	},
@@ -49,12 +49,12 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}, {Name: "SUNK", Default: 0}, {Name: "SLOPED", Default: 0}, {Name: "CAPPED", Default: 0}, {Name: "WHOLE", Default: 0}},
 	},
 	{
-		Name: "attention_f32_texels", ParamBytes: 84, Shared: 7172,
+		Name: "attention_f32_texels", ParamBytes: 84, Shared: 7140,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "keys", ReadOnly: true, Texels: true}, {Name: "values", ReadOnly: true, Texels: true}, {Name: "Heads", ReadOnly: true}, {Name: "Counts"}, {Name: "Part"}, {Name: "queries", ReadOnly: true, Texels: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}, {Name: "SUNK", Default: 0}, {Name: "SLOPED", Default: 0}, {Name: "CAPPED", Default: 0}, {Name: "WHOLE", Default: 0}},
 	},
 	{
-		Name: "attention_q8", ParamBytes: 84, Shared: 8196,
+		Name: "attention_q8", ParamBytes: 84, Shared: 8164,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Keys", ReadOnly: true}, {Name: "Values", ReadOnly: true}, {Name: "Heads", ReadOnly: true}, {Name: "Counts"}, {Name: "Part"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}, {Name: "SUNK", Default: 0}, {Name: "SLOPED", Default: 0}, {Name: "CAPPED", Default: 0}, {Name: "WHOLE", Default: 0}},
 	},
@@ -69,7 +69,7 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}, {Name: "SUNK", Default: 0}, {Name: "SLOPED", Default: 0}, {Name: "CAPPED", Default: 0}, {Name: "WHOLE", Default: 0}},
 	},
 	{
-		Name: "attention_q8_texels", ParamBytes: 84, Shared: 7172,
+		Name: "attention_q8_texels", ParamBytes: 84, Shared: 7140,
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "keys", ReadOnly: true, Texels: true}, {Name: "values", ReadOnly: true, Texels: true}, {Name: "Heads", ReadOnly: true}, {Name: "Counts"}, {Name: "Part"}, {Name: "queries", ReadOnly: true, Texels: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "HEADS", Default: 4}, {Name: "ROWS", Default: 1}, {Name: "KEY_DIM", Default: 64}, {Name: "VALUE_DIM", Default: 64}, {Name: "STAGE", Default: 0}, {Name: "SUNK", Default: 0}, {Name: "SLOPED", Default: 0}, {Name: "CAPPED", Default: 0}, {Name: "WHOLE", Default: 0}},
 	},
