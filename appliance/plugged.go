@@ -287,11 +287,11 @@ func (s *scheduler) endPlugins(q *sequence) {
 	g := q.plug
 	if g.pipe != nil {
 		err := guard("end plugins", func() error {
+			defer s.endShadows(q)
+			defer g.pipe.Close()
 			if g.began {
 				g.pipe.End(stopReason(q))
 			}
-			g.pipe.Close()
-			s.endShadows(q)
 			return nil
 		})
 		if err != nil {

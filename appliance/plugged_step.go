@@ -23,7 +23,7 @@ func (q *sequence) readPlugged(heads []engine.Head, v Vocabulary, now func() tim
 			if i > a.forced {
 				a.came++
 			}
-			g.fault = g.pipe.Plan()
+			g.plan()
 		}
 		before := len(q.tokens)
 		q.advancePlugged(&heads[i], v, now, s)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 const least = `{"abi":"1.0","name":"x","version":"1.2.3","slot":"bias"`
@@ -194,6 +195,55 @@ func TestLayoutHasNoOverlap(t *testing.T) {
 			}
 			used[at] = true
 		}
+	}
+}
+
+// A long name above many elements costs no more than its length: places are written out
+// for faults alone, and then right.
+func TestLongNamesCostLittle(t *testing.T) {
+	name := strings.Repeat("n", 512<<10)
+	text := []byte(`{"` + name + `":[` + strings.Repeat("0,", 200_000) + `0]}`)
+	began := time.Now()
+	if _, err := ParseJSON(text); err != nil {
+		t.Fatal(err)
+	}
+	s, err := ParseSchema([]byte(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"object"}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Fill([]byte(`{"a":[` + strings.Repeat("{},", 200_000) + `{}]}`)); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	var f *Fault
+	if _, err := ParseJSON([]byte(`{"a/b":[1,{"c":1,"c":2}]}`)); !errors.As(err, &f) || f.Pointer != "/a~1b/1/c" {
+		t.Errorf("%v", err)
+	}
+	if _, err := s.Fill([]byte(`{"a":[{},3]}`)); !errors.As(err, &f) || f.Pointer != "/a/1" {
+		t.Errorf("%v", err)
+	}
+}
+
+// Defaults in the elements of defaults multiply, up to a bound.
+func TestDefaultsDoNotMultiply(t *testing.T) {
+	level := func(n int, items string) string {
+		return `{"type":"object","properties":{"a":{"type":"array","items":` + items + `,"default":[` + strings.TrimSuffix(strings.Repeat("{},", n), ",") + `]}}}`
+	}
+	nested := func(n int) error {
+		s, err := ParseSchema([]byte(level(n, level(n, level(n, `{"type":"object"}`)))))
+		if err == nil {
+			_, err = s.Fill(nil)
+		}
+		return err
+	}
+	if err := nested(10); err != nil {
+		t.Error(err)
+	}
+	var f *Fault
+	if err := nested(3000); !errors.As(err, &f) || !strings.Contains(f.Message, "defaults are more than") {
+		t.Errorf("%v", err)
 	}
 }
 

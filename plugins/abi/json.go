@@ -39,6 +39,25 @@ var (
 	unescape = strings.NewReplacer("~1", "/", "~0", "~")
 )
 
+// place is where a reader stands, written out only where there is a fault to tell: a text
+// of many elements under a long name would else cost their product.
+type place struct {
+	up    *place
+	text  string // pointer of the top, else the name of a member
+	index int    // of an element; -1 in objects and at the top
+}
+
+// pointer is the place as RFC 6901 writes it.
+func (p *place) pointer() string {
+	switch {
+	case p.up == nil:
+		return p.text
+	case p.index >= 0:
+		return p.up.pointer() + "/" + strconv.Itoa(p.index)
+	}
+	return step(p.up.pointer(), p.text)
+}
+
 // step is the pointer to a member.
 func step(at, name string) string { return at + "/" + escape.Replace(name) }
 
@@ -54,7 +73,7 @@ func ParseJSON(b []byte) (any, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
-	v, err := parseValue(d, "", 0)
+	v, err := parseValue(d, &place{index: -1}, 0)
 	if err == nil {
 		if _, end := d.Token(); end != io.EOF {
 			err = faultf("", "more than one JSON value")
@@ -73,7 +92,7 @@ func ParseJSON(b []byte) (any, error) {
 	return nil, faultf("", "JSON: %v", err)
 }
 
-func parseValue(d *json.Decoder, at string, depth int) (any, error) {
+func parseValue(d *json.Decoder, at *place, depth int) (any, error) {
 	t, err := d.Token()
 	if err != nil {
 		return nil, err
@@ -83,12 +102,13 @@ func parseValue(d *json.Decoder, at string, depth int) (any, error) {
 		return t, nil
 	}
 	if depth == maxJSONDepth {
-		return nil, faultf(at, "more than %d levels", maxJSONDepth)
+		return nil, faultf(at.pointer(), "more than %d levels", maxJSONDepth)
 	}
 	if delim == '[' {
-		list := []any{}
+		list, here := []any{}, &place{up: at}
 		for d.More() {
-			v, err := parseValue(d, at+"/"+strconv.Itoa(len(list)), depth+1)
+			here.index = len(list)
+			v, err := parseValue(d, here, depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -97,16 +117,16 @@ func parseValue(d *json.Decoder, at string, depth int) (any, error) {
 		_, err = d.Token()
 		return list, err
 	}
-	object := map[string]any{}
+	object, here := map[string]any{}, &place{up: at, index: -1}
 	for d.More() {
 		name, err := d.Token()
 		if err != nil {
 			return nil, err
 		}
 		n := name.(string) // the decoder takes nothing else for a name
-		here := step(at, n)
+		here.text = n
 		if _, twice := object[n]; twice {
-			return nil, faultf(here, "stands twice")
+			return nil, faultf(here.pointer(), "stands twice")
 		}
 		if object[n], err = parseValue(d, here, depth+1); err != nil {
 			return nil, err

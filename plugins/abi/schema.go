@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -42,6 +41,7 @@ type Schema struct {
 	count      [2]int // of an array
 	other      any    // default
 	hasDefault bool
+	size       int // of the default as JSON
 }
 
 // bound is one of the four keywords that bound a number.
@@ -108,9 +108,14 @@ func parseSchema(v any, at string) (*Schema, error) {
 		return nil, err
 	}
 	if s.hasDefault {
-		if s.other, err = s.check(s.other, step(at, "default")); err != nil {
+		if s.other, err = s.checked(s.other, step(at, "default")); err != nil {
 			return nil, err
 		}
+		whole, err := json.Marshal(s.other)
+		if err != nil {
+			return nil, faultf(at, "%v", err)
+		}
+		s.size = len(whole)
 	}
 	return s, nil
 }
@@ -191,7 +196,7 @@ func (s *Schema) Fill(config []byte) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v, err = s.check(v, ""); err != nil {
+	if v, err = s.checked(v, ""); err != nil {
 		return nil, err
 	}
 	out, err := json.Marshal(v)
@@ -201,85 +206,101 @@ func (s *Schema) Fill(config []byte) (json.RawMessage, error) {
 	return out, nil
 }
 
-// check returns a value with its defaults.
-func (s *Schema) check(v any, at string) (any, error) {
+// maxDefaults bounds the defaults that are filled into one configuration, in bytes of JSON:
+// arrays in the defaults of arrays multiply.
+const maxDefaults = 1 << 20
+
+// checked returns a value with its defaults.
+func (s *Schema) checked(v any, at string) (any, error) {
+	room := maxDefaults
+	return s.check(v, &place{text: at, index: -1}, &room)
+}
+
+// check is checked with room for so many bytes of defaults.
+func (s *Schema) check(v any, at *place, room *int) (any, error) {
 	if have := typeOf(v); s.types != 0 && s.types&have == 0 {
-		return nil, faultf(at, "is not %s", s.typeNames())
+		return nil, faultf(at.pointer(), "is not %s", s.typeNames())
 	}
 	if s.isConst && !equal(v, s.constant) {
-		return nil, faultf(at, "is not %s", show(s.constant))
+		return nil, faultf(at.pointer(), "is not %s", show(s.constant))
 	}
 	if s.enum != nil && !slices.ContainsFunc(s.enum, func(e any) bool { return equal(e, v) }) {
-		return nil, faultf(at, "is not one of %s", show(s.enum))
+		return nil, faultf(at.pointer(), "is not one of %s", show(s.enum))
 	}
 	switch t := v.(type) {
 	case json.Number:
 		f, ok := number(t)
 		if !ok {
-			return nil, faultf(at, "%s is out of the range of numbers", t)
+			return nil, faultf(at.pointer(), "%s is out of the range of numbers", t)
 		}
 		for _, b := range s.bounds {
 			if !b.ok(f, b.limit) {
-				return nil, faultf(at, "%s breaks %s %v", t, b.keyword, b.limit)
+				return nil, faultf(at.pointer(), "%s breaks %s %v", t, b.keyword, b.limit)
 			}
 		}
 	case string:
 		if n := utf8.RuneCountInString(t); n < s.length[0] || n > s.length[1] {
-			return nil, faultf(at, "has %d characters, allowed are %s", n, span(s.length))
+			return nil, faultf(at.pointer(), "has %d characters, allowed are %s", n, span(s.length))
 		}
 		if s.pattern != nil && !s.pattern.MatchString(t) {
-			return nil, faultf(at, "does not match %s", s.pattern)
+			return nil, faultf(at.pointer(), "does not match %s", s.pattern)
 		}
 	case []any:
-		return s.checkArray(t, at)
+		return s.checkArray(t, at, room)
 	case map[string]any:
-		return s.checkObject(t, at)
+		return s.checkObject(t, at, room)
 	}
 	return v, nil
 }
 
-func (s *Schema) checkArray(list []any, at string) (any, error) {
+func (s *Schema) checkArray(list []any, at *place, room *int) (any, error) {
 	if n := len(list); n < s.count[0] || n > s.count[1] {
-		return nil, faultf(at, "has %d elements, allowed are %s", n, span(s.count))
+		return nil, faultf(at.pointer(), "has %d elements, allowed are %s", n, span(s.count))
 	}
 	if s.items == nil {
 		return list, nil
 	}
-	out := make([]any, len(list))
+	out, here := make([]any, len(list)), &place{up: at}
 	for i, v := range list {
+		here.index = i
 		var err error
-		if out[i], err = s.items.check(v, at+"/"+strconv.Itoa(i)); err != nil {
+		if out[i], err = s.items.check(v, here, room); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func (s *Schema) checkObject(m map[string]any, at string) (any, error) {
-	out := make(map[string]any, len(m))
+func (s *Schema) checkObject(m map[string]any, at *place, room *int) (any, error) {
+	out, here := make(map[string]any, len(m)), &place{up: at, index: -1}
 	for _, name := range sortedNames(m) {
+		here.text = name
 		p, known := s.properties[name]
 		switch {
 		case known:
-			v, err := p.check(m[name], step(at, name))
+			v, err := p.check(m[name], here, room)
 			if err != nil {
 				return nil, err
 			}
 			out[name] = v
 		case s.closed:
-			return nil, faultf(step(at, name), "is not known")
+			return nil, faultf(here.pointer(), "is not known")
 		default:
 			out[name] = m[name]
 		}
 	}
 	for name, p := range s.properties {
 		if _, have := out[name]; !have && p.hasDefault {
+			if *room -= p.size; *room < 0 {
+				return nil, faultf(at.pointer(), "its defaults are more than %d bytes", maxDefaults)
+			}
 			out[name] = p.other
 		}
 	}
 	for _, name := range s.required {
+		here.text = name
 		if _, have := out[name]; !have {
-			return nil, faultf(step(at, name), "is missing")
+			return nil, faultf(here.pointer(), "is missing")
 		}
 	}
 	return out, nil

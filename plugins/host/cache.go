@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -12,7 +13,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"sync"
 	"time"
+
+	"github.com/tetratelabs/wazero"
 )
 
 // cacheStore is the folder of compiled plugins. wazero keeps one file a module there,
@@ -93,15 +97,25 @@ func (c *cacheStore) readKey() ([]byte, error) {
 	return nil, errors.New("no key can be made")
 }
 
-// versionDir is the folder that wazero made for its version and this machine; "" when
-// there is none.
-func versionDir(dir string) string {
-	found, _ := filepath.Glob(filepath.Join(dir, "wazero-*")) // the pattern is well formed
-	if len(found) != 1 {
+// versionDir is the folder that wazero makes in a cache for its version and this machine.
+// Other versions leave folders of their own beside it. "" where none can be made.
+var versionDir = sync.OnceValue(func() string {
+	dir, err := os.MkdirTemp("", "ganglion-cache-")
+	if err != nil {
 		return ""
 	}
-	return filepath.Base(found[0])
-}
+	defer os.RemoveAll(dir)
+	cache, err := wazero.NewCompilationCacheWithDir(dir)
+	if err != nil {
+		return ""
+	}
+	defer cache.Close(context.Background())
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		return ""
+	}
+	return entries[0].Name()
+})
 
 // code authenticates an entry for a module.
 func (c *cacheStore) code(module [sha256.Size]byte, version, name string, content []byte) []byte {
@@ -118,7 +132,7 @@ func (c *cacheStore) macFile(version string, module [sha256.Size]byte) string {
 
 // good tells whether there is an entry for a module and it is as we left it.
 func (c *cacheStore) good(module [sha256.Size]byte) bool {
-	version := versionDir(c.dir)
+	version := versionDir()
 	if version == "" {
 		return false
 	}
@@ -140,8 +154,8 @@ func (c *cacheStore) good(module [sha256.Size]byte) bool {
 
 // take moves what a child built into the cache. The folder is the child's, made by us.
 func (c *cacheStore) take(module [sha256.Size]byte, built string) error {
-	version := versionDir(built)
-	if version == "" || version != versionDir(c.dir) {
+	version := versionDir()
+	if version == "" {
 		return errors.New("the child left no entry")
 	}
 	files, err := os.ReadDir(filepath.Join(built, version))
@@ -165,7 +179,7 @@ func (c *cacheStore) take(module [sha256.Size]byte, built string) error {
 
 // drop takes a module's entry out, whatever it is.
 func (c *cacheStore) drop(module [sha256.Size]byte) {
-	version := versionDir(c.dir)
+	version := versionDir()
 	if version == "" {
 		return
 	}
@@ -185,7 +199,7 @@ func (c *cacheStore) prune(now time.Time) {
 			_ = os.RemoveAll(b)
 		}
 	}
-	version := versionDir(c.dir)
+	version := versionDir()
 	if version == "" {
 		return
 	}

@@ -14,7 +14,7 @@ import (
 // bounded time, and the child's memory is bounded by itself.
 func TestHeavyFilesAreBounded(t *testing.T) {
 	needsCompiler(t)
-	if testing.Short() {
+	if testing.Short() || racing { // build.sh runs it without the race detector
 		t.Skip("it compiles for seconds")
 	}
 	r := newRuntime(t, Options{Cache: t.TempDir(), Compile: inChild("yes")})
