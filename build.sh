@@ -164,10 +164,10 @@ test_go() {
 	# What the race detector would slow tenfold runs whole without it: packages whose tests
 	# compute on the reference for minutes, those that run WebAssembly engines on one
 	# goroutine, and the fault tables of models.
-	local slow='ganglion/(gpu/(compute|probe|split)|plugins/(meter|wasm|builtin|plugintest|js|sdk))$'
+	local slow='ganglion/(gpu/(compute|phase|probe|split)|plugins/(meter|wasm|builtin|plugintest|js|sdk))$'
 	go list ./... | grep -vE "$slow" | xargs go test -race -shuffle=on -timeout 20m
 	go list ./... | grep -E "$slow" | xargs go test -shuffle=on -timeout 20m
-	go test -run '^(TestMetamorphic|Test(Key|Tensor)Faults)$' ./gpu/engine ./gpu/model
+	go test -run '^(TestMetamorphic|Test(Key|Tensor)Faults|TestHeavyFilesAreBounded)$' ./gpu/engine ./gpu/model ./plugins/host
 }
 
 test_page() {
