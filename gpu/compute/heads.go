@@ -18,7 +18,7 @@ const (
 	headEntry  = 16   // of one output: best, bits of its logit, bits of the log-sum-exp, bad id
 	headBlock  = 1024 // logits of a workgroup: a block of rule 9 of gpu/DESIGN.md
 	headsWG    = 32   // blocks of a workgroup where texels are fetched, WG of heads_max_texels
-	topMost    = 254  // most tokens that the device chooses: with the entry, 2 KiB are read
+	topMost    = 256  // most tokens that the device chooses
 	topSegment = 4096 // logits that a workgroup chooses from
 )
 
