@@ -252,9 +252,6 @@ type Module struct {
 // memory or global that the module itself defines.
 func (m *Module) Imported(k Kind) int { return m.imported[k] }
 
-// FuncSpace returns the type index of every function, imported ones first.
-func (m *Module) FuncSpace() []uint32 { return m.funcSpace }
-
 // GlobalSpace returns the type of every global, imported ones first.
 func (m *Module) GlobalSpace() []GlobalType { return m.globalSpace }
 
