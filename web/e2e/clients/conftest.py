@@ -16,6 +16,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TINY = ROOT / "gpu" / "engine" / "testdata" / "arch" / "gemma3-dense.gguf"
+RECORDED = ROOT / "gpu" / "encoder" / "testdata"  # models that see and hear, and what another program answered
 
 # The tiny model ends a text on its token 2, which a test of a long answer bans.
 NO_END = {"2": -100}
@@ -36,12 +37,12 @@ class Server:
     """A running `ganglion serve`. Numerics are exact, so that a text does not
     depend on what else is computed at the same time."""
 
-    def __init__(self, *flags):
+    def __init__(self, *flags, model=TINY):
         self.home = tempfile.TemporaryDirectory()
         env = {k: v for k, v in os.environ.items() if not k.startswith(("GANGLION_", "XDG_"))}
         env["HOME"] = self.home.name
         self.process = subprocess.Popen(
-            [os.environ["GANGLION_BIN"], "serve", "--listen", "127.0.0.1:0", "--model", str(TINY),
+            [os.environ["GANGLION_BIN"], "serve", "--listen", "127.0.0.1:0", "--model", str(model),
              "--numerics", "exact", "--data", self.home.name + "/data", *flags],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=env)
         self.lines = []

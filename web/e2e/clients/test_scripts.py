@@ -1,5 +1,6 @@
 """Twelve scripts that every client runs, as far as it has words for them."""
 import concurrent.futures
+import gc
 import itertools
 
 import pytest
@@ -85,7 +86,14 @@ def test_abort_at_token_three_frees_the_slot(client, server):
     assert len(list(itertools.islice((p for p in stream if p), 3))) == 3
     assert server.get("/v1/status")["running"] == 1
     stream.close()
-    eventually("slot free", lambda: server.get("/v1/status")["running"] == 0, seconds=5)
+
+    def free():
+        # LangChain and LiteLLM leave the connection to the collector, which comes when it
+        # likes, and threads of LiteLLM that log hold it a little longer.
+        gc.collect()
+        return server.get("/v1/status")["running"] == 0
+
+    eventually("slot free", free, seconds=5)
     row = eventually("row closed", lambda: (r := server.newest())["outcome"] != "open" and r)
     assert before is None or row["id"] != before["id"]
     assert row["outcome"] == "cancelled"
