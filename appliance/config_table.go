@@ -38,8 +38,16 @@ const (
 func settingRows() []settingRow {
 	return []settingRow{
 		textRow("model", "", "model file (.gguf) to load; without it the first one found", func(s *Settings) *string { return &s.Model }),
+		textRow("mmproj", "", "encoder file (.gguf) with which the model sees or hears; without it the file mmproj*.gguf beside the model, none: no encoder", func(s *Settings) *string { return &s.MMProj }),
+		intRow("image-tokens", strconv.Itoa(DefaultImageTokens), "tokens that a picture takes at most, where the encoder leaves a choice", func(s *Settings) *int { return &s.ImageTokens }),
 		loraRow(),
 		listRow("model-dir", string(os.PathListSeparator), "folder to look for models in, besides the usual ones", func(s *Settings) *[]string { return &s.ModelDirs }),
+		textRow("media-dir", "", "folder with pictures, sounds and films that requests may name by path; without it they name none and bring the bytes", func(s *Settings) *string { return &s.MediaDir }),
+		sizeRow("body-bytes", "64MiB", "size of a request, at most; base64 makes four bytes of three", func(s *Settings) *int64 { return &s.BodyBytes }),
+		sizeRow("media-bytes", "32MiB", "size of one picture, sound or film, at most; those of a request may have twice as much together", func(s *Settings) *int64 { return &s.MediaBytes }),
+		intRow("image-pixels", "40000000", "pixels of one picture, at most", func(s *Settings) *int { return &s.ImagePixels }),
+		intRow("media-seconds", "600", "seconds that a sound or a film lasts, at most", func(s *Settings) *int { return &s.MediaSeconds }),
+		intRow("video-frames", "64", "frames of one film that the model sees, at most; how many it does see is for the model and the request to say", func(s *Settings) *int { return &s.VideoFrames }),
 		textRow("data", "", "folder for models and the log; without it the system's usual place", func(s *Settings) *string { return &s.Data }),
 		textRow("listen", "127.0.0.1:8080", "address to serve at, HOST:PORT", func(s *Settings) *string { return &s.Listen }),
 		keyRow(),
@@ -74,8 +82,13 @@ func settingRows() []settingRow {
 		textRow("required-plugins", "", "plugins that run in every request, whatever it names", func(s *Settings) *string { return &s.RequiredPlugins }),
 		textRow("shadow-plugins", "", "plugins that only watch every request: the log says how many tokens they would have chosen otherwise", func(s *Settings) *string { return &s.ShadowPlugins }),
 		textRow("plugin-signing", "unsigned-ok", "which plugins may run: unsigned-ok (a signature that is there must be good), warn (the same, with a warning for those without) or require (only those signed with a known key)", func(s *Settings) *string { return &s.PluginSigning }),
+		boolRow("plugin-upload", "false", "take plugins from the page and from PUT /v1/plugins/files into the folder of plugins; whoever may manage the server may then change what its requests run", func(s *Settings) *bool { return &s.PluginUpload }),
+		intRow("plugin-fuel", "0", "instructions that a plugin may spend in one call at a step, at most, whatever its manifest asks for; 0: 64000000", func(s *Settings) *int { return &s.PluginFuel }),
+		boolRow("plugin-slow", "false", "let plugins that see or mask the whole vocabulary run where plugins are interpreted, at some milliseconds a token", func(s *Settings) *bool { return &s.PluginSlow }),
+		boolRow("inline-plugins", "false", "take the code of plugins with requests (member code of the field plugins): whoever has the key, which it needs, may then run metered, isolated code without capabilities", func(s *Settings) *bool { return &s.InlinePlugins }),
 		boolRow("log", "true", "keep a log of requests", func(s *Settings) *bool { return &s.Log }),
 		boolRow("log-text", "true", "keep prompts and completions in the log, not only figures", func(s *Settings) *bool { return &s.LogText }),
+		boolRow("log-media", "false", "keep the pictures and sounds of requests in the log, where it keeps text", func(s *Settings) *bool { return &s.LogMedia }),
 		durationRow("log-max-age", "720h", "delete log entries older than this, such as 12h or 30d; 0: never", func(s *Settings) *time.Duration { return &s.LogMaxAge }),
 		sizeRow("log-max-bytes", "1GiB", "delete the oldest log entries beyond this size, such as 500MB; 0: never", func(s *Settings) *int64 { return &s.LogMaxBytes }),
 	}
@@ -165,7 +178,7 @@ func floatRow(flag, doc string, field func(*Settings) **float64) settingRow {
 
 func durationRow(flag, def, doc string, field func(*Settings) *time.Duration) settingRow {
 	r := newRow(flag, def, doc, kindText)
-	r.set = lastOf(field, parseDuration)
+	r.set = lastOf(field, ParseDuration)
 	r.get = func(s *Settings) string { return formatDuration(*field(s)) }
 	return r
 }

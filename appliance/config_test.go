@@ -47,7 +47,7 @@ func TestSettingsDefaults(t *testing.T) {
 	want := &Settings{
 		Listen: "127.0.0.1:8080", Backend: "auto", PromptBackend: "auto", Numerics: "fast", KV: "f16",
 		Threads: runtime.NumCPU(), Slots: 4, Queue: 64, DefaultMaxTokens: 512, ParseSpecial: true,
-		CacheTokens: 1024, Speculate: "auto", DraftMax: 16, PluginSigning: "unsigned-ok",
+		ImageTokens: 512, BodyBytes: 64 << 20, MediaBytes: 32 << 20, ImagePixels: 40_000_000, MediaSeconds: 600, VideoFrames: 64, CacheTokens: 1024, Speculate: "auto", DraftMax: 16, PluginSigning: "unsigned-ok",
 		Log: true, LogText: true, LogMaxAge: 720 * time.Hour, LogMaxBytes: 1 << 30,
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -86,8 +86,16 @@ func TestSettingTable(t *testing.T) {
 // oneOfEach has a value other than the default for every setting that a file can hold.
 const oneOfEach = `
 model = "m.gguf"
+mmproj = "mmproj-m.gguf"
+image_tokens = 100
 lora = ["l.gguf:0.5"]
 model_dir = ["/a", "/b"]
+media_dir = "/m"
+body_bytes = "1MiB"
+media_bytes = "500KB"
+image_pixels = 1000000
+media_seconds = 30
+video_frames = 8
 data = "/d"
 listen = "127.0.0.1:1"
 allow_host = "box.local"
@@ -120,8 +128,13 @@ model_plugins = ["gemma=dry", "m=xtc"]
 required_plugins = "pii"
 shadow_plugins = "dry"
 plugin_signing = "require"
+plugin_upload = true
+plugin_fuel = 5
+plugin_slow = true
+inline_plugins = true
 log = false
 log_text = false
+log_media = true
 log_max_age = "30d"
 log_max_bytes = "500MB"
 `
@@ -149,13 +162,13 @@ func TestSettingsFromFile(t *testing.T) {
 	}
 	temperature, topP, minP, topK := 1.0, 0.5, 0.05, int64(40)
 	want := &Settings{
-		Model: "m.gguf", LoRA: []LoRA{{"l.gguf", 0.5}}, ModelDirs: []string{"/a", "/b"}, Data: "/d", Listen: "127.0.0.1:1",
+		Model: "m.gguf", MMProj: "mmproj-m.gguf", ImageTokens: 100, LoRA: []LoRA{{"l.gguf", 0.5}}, ModelDirs: []string{"/a", "/b"}, MediaDir: "/m", BodyBytes: 1 << 20, MediaBytes: 500e3, ImagePixels: 1000000, MediaSeconds: 30, VideoFrames: 8, Data: "/d", Listen: "127.0.0.1:1",
 		AllowedHosts: []string{"box.local"}, AllowedOrigins: []string{"https://a.example"},
 		Backend: "cpu", Device: "Mali", DeviceMemory: 6 << 30, PromptBackend: "vulkan", PromptDevice: "Adreno", Numerics: "exact", KV: "f32", Threads: 3, Context: 8192, Slots: 2, Queue: 5, DefaultMaxTokens: 7,
 		CacheTokens: 0, SnapshotBytes: 1 << 30, Speculate: "off", DraftModel: "d.gguf", DraftMax: 3,
 		Temperature: &temperature, TopP: &topP, MinP: &minP, TopK: &topK,
-		PluginDir: "/p", Plugins: "xtc;probability=0.5, dry", ModelPlugins: []string{"gemma=dry", "m=xtc"}, RequiredPlugins: "pii", ShadowPlugins: "dry", PluginSigning: "require",
-		LogMaxAge: 30 * 24 * time.Hour, LogMaxBytes: 500e6,
+		PluginDir: "/p", Plugins: "xtc;probability=0.5, dry", ModelPlugins: []string{"gemma=dry", "m=xtc"}, RequiredPlugins: "pii", ShadowPlugins: "dry", PluginSigning: "require", PluginUpload: true, PluginFuel: 5, PluginSlow: true, InlinePlugins: true,
+		LogMedia: true, LogMaxAge: 30 * 24 * time.Hour, LogMaxBytes: 500e6,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -220,6 +233,7 @@ func TestSettingsErrors(t *testing.T) {
 		{name: "numerics", flags: map[string][]string{"numerics": {"slow"}}, want: []string{`--numerics "slow" is neither fast nor exact`}},
 		{name: "plugins", flags: map[string][]string{"plugins": {"xtc;probability"}}, want: []string{`--plugins: "probability" is not key=value`}},
 		{name: "plugins of a model", flags: map[string][]string{"model-plugins": {"xtc"}}, want: []string{`--model-plugins "xtc" is not MODEL=PLUGINS`}},
+		{name: "fuel of plugins", flags: map[string][]string{"plugin-fuel": {"64000001"}}, want: []string{"--plugin-fuel 64000001"}},
 		{name: "plugin signing", flags: map[string][]string{"plugin-signing": {"no"}}, want: []string{`--plugin-signing "no"`}},
 		{name: "speculate", flags: map[string][]string{"speculate": {"yes"}}, want: []string{`--speculate "yes" is neither auto, off, lookup nor draft`}},
 		{name: "speculate without a model", flags: map[string][]string{"speculate": {"draft"}}, want: []string{"--speculate draft needs --draft-model FILE"}},
@@ -332,14 +346,14 @@ func TestSettingValues(t *testing.T) {
 		text, shown string
 		want        time.Duration
 	}{{"720h", "720h", 720 * time.Hour}, {"30d", "720h", 720 * time.Hour}, {"0", "0s", 0}, {"90m", "1h30m", 90 * time.Minute}, {"10m5s", "10m5s", 605 * time.Second}, {"100ms", "100ms", 100 * time.Millisecond}} {
-		got, err := parseDuration(c.text)
+		got, err := ParseDuration(c.text)
 		if err != nil || got != c.want || formatDuration(got) != c.shown {
-			t.Errorf("parseDuration(%q) = %v (%s), %v; want %v (%s)", c.text, got, formatDuration(got), err, c.want, c.shown)
+			t.Errorf("ParseDuration(%q) = %v (%s), %v; want %v (%s)", c.text, got, formatDuration(got), err, c.want, c.shown)
 		}
 	}
 	for _, bad := range []string{"", "d", "-1d", "1", "1.5d", "999999999d"} {
-		if d, err := parseDuration(bad); err == nil {
-			t.Errorf("parseDuration(%q) = %v", bad, d)
+		if d, err := ParseDuration(bad); err == nil {
+			t.Errorf("ParseDuration(%q) = %v", bad, d)
 		}
 	}
 }

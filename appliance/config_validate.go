@@ -94,7 +94,13 @@ func (s *Settings) checkCounts() error {
 		{"queue", int64(s.Queue), 1, 1 << 20},
 		{"cache-tokens", int64(s.CacheTokens), 0, 1 << 30},
 		{"draft-max", int64(s.DraftMax), 1, maxWanted - 1},
+		{"image-tokens", int64(s.ImageTokens), 1, 1 << 14},
 		{"max-tokens", int64(s.DefaultMaxTokens), 1, 1 << 30},
+		{"body-bytes", s.BodyBytes, 1 << 10, 1 << 30},
+		{"media-bytes", s.MediaBytes, 1 << 10, 1 << 30},
+		{"image-pixels", int64(s.ImagePixels), 1, 40_000_000}, // what decoders bear
+		{"media-seconds", int64(s.MediaSeconds), 1, 3600},
+		{"video-frames", int64(s.VideoFrames), 1, 256},
 	} {
 		if c.value < c.low || c.value > c.high {
 			return fmt.Errorf("--%s %d is not in [%d, %d]", c.flag, c.value, c.low, c.high)

@@ -40,8 +40,8 @@ func parseFloat(v string) (float64, error) {
 	return x, nil
 }
 
-// parseDuration reads what time.ParseDuration does, and whole days ("30d").
-func parseDuration(v string) (time.Duration, error) {
+// ParseDuration reads what time.ParseDuration does, and whole days ("30d").
+func ParseDuration(v string) (time.Duration, error) {
 	bad := fmt.Errorf("%q is not a duration such as 12h or 30d", v)
 	if days, ok := strings.CutSuffix(v, "d"); ok {
 		n, err := strconv.ParseInt(days, 10, 64)

@@ -10,7 +10,8 @@ import (
 )
 
 // An executable with a model inside is the program, zero bytes up to a multiple of
-// embedAlign, the GGUF file as it is, and a trailer of 32 bytes: embedMagic, the
+// embedAlign, perhaps the GGUF file of an encoder and zero bytes up to the next multiple,
+// the GGUF file of the model as it is, and a trailer of 32 bytes: embedMagic, the
 // offset and the size of the model as little-endian 64-bit integers, and the size of
 // the program before it. The trailer stands at the very end.
 const (
@@ -62,21 +63,30 @@ func readEmbedTrailer(f *os.File) (t embedTrailer, ok bool, err error) {
 	return t, true, nil
 }
 
-// AppendModel writes dst: the program of the executable exe with the model file
-// inside. Of an exe that already holds a model only the program is taken. dst appears
+// Bundled are the files that go into an executable. Encoder may be empty.
+type Bundled struct{ Model, Encoder string }
+
+// AppendModel writes dst: the program of the executable exe with the files inside. Of an exe that already holds a model only the program is taken. dst appears
 // at once and whole, executable, or not at all; it may be exe itself where the system
 // lets a running program be replaced. progress may be nil.
-func AppendModel(dst, exe, model string, progress func(done, total int64)) (err error) {
+func AppendModel(dst, exe string, files Bundled, progress func(done, total int64)) (err error) {
 	program, programSize, err := openProgram(exe)
 	if err != nil {
 		return err
 	}
 	defer program.Close()
-	weights, size, err := openWhole(model)
-	if err != nil {
-		return err
+	var parts []bundledFile
+	for _, path := range []string{files.Encoder, files.Model} {
+		if path == "" {
+			continue
+		}
+		f, size, err := openWhole(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		parts = append(parts, bundledFile{f, size})
 	}
-	defer weights.Close()
 	out, err := os.CreateTemp(filepath.Dir(dst), "."+filepath.Base(dst)+".*")
 	if err != nil {
 		return fmt.Errorf("appliance: bundle: %w", err)
@@ -88,8 +98,12 @@ func AppendModel(dst, exe, model string, progress func(done, total int64)) (err 
 			_ = os.Remove(out.Name())
 		}
 	}()
-	w := &countedWriter{w: out, total: embedOffset(programSize) + size + embedTrailerSize, progress: progress}
-	if err := writeBundle(w, program, programSize, weights, size); err != nil {
+	total := programSize
+	for _, p := range parts {
+		total = embedOffset(total) + p.size
+	}
+	w := &countedWriter{w: out, total: total + embedTrailerSize, progress: progress}
+	if err := writeBundle(w, program, programSize, parts); err != nil {
 		return fmt.Errorf("appliance: bundle: %w", err)
 	}
 	return publish(out, dst)
@@ -133,22 +147,32 @@ func openWhole(path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-func writeBundle(w io.Writer, program io.ReaderAt, programSize int64, model *os.File, size int64) error {
-	var magic [4]byte
-	if _, err := model.ReadAt(magic[:], 0); err != nil || string(magic[:]) != ggufMagic {
-		return fmt.Errorf("%s: is not a GGUF file", model.Name())
-	}
-	offset := embedOffset(programSize)
+// bundledFile is a file that goes into an executable.
+type bundledFile struct {
+	file *os.File
+	size int64
+}
+
+// writeBundle writes a program and what goes behind it; the last part is the model.
+func writeBundle(w *countedWriter, program io.ReaderAt, programSize int64, parts []bundledFile) error {
 	if _, err := io.Copy(w, io.NewSectionReader(program, 0, programSize)); err != nil {
 		return err
 	}
-	if _, err := w.Write(make([]byte, offset-programSize)); err != nil {
-		return err
-	}
-	if n, err := io.Copy(w, io.NewSectionReader(model, 0, size)); err != nil {
-		return err
-	} else if n != size {
-		return fmt.Errorf("%s: became shorter while it was read", model.Name())
+	var offset, size int64
+	for _, p := range parts {
+		var magic [4]byte
+		if _, err := p.file.ReadAt(magic[:], 0); err != nil || string(magic[:]) != ggufMagic {
+			return fmt.Errorf("%s: is not a GGUF file", p.file.Name())
+		}
+		offset, size = embedOffset(w.done), p.size
+		if _, err := w.Write(make([]byte, offset-w.done)); err != nil {
+			return err
+		}
+		if n, err := io.Copy(w, io.NewSectionReader(p.file, 0, p.size)); err != nil {
+			return err
+		} else if n != p.size {
+			return fmt.Errorf("%s: became shorter while it was read", p.file.Name())
+		}
 	}
 	trailer := []byte(embedMagic)
 	for _, n := range []int64{offset, size, programSize} {

@@ -20,7 +20,7 @@ func TestAppendModel(t *testing.T) {
 		first, second := modelFile(t, "first", dir, "first.gguf"), modelFile(t, "the second", dir, "second.gguf")
 
 		var done, total int64
-		must(t, AppendModel(dst, exe, first, func(d, n int64) {
+		must(t, AppendModel(dst, exe, Bundled{Model: first}, func(d, n int64) {
 			if d < done {
 				t.Errorf("progress went from %d to %d", done, d)
 			}
@@ -32,9 +32,9 @@ func TestAppendModel(t *testing.T) {
 		}
 
 		// Of a bundle only the program is taken, and a bundle can be replaced.
-		must(t, AppendModel(again, dst, second, nil))
+		must(t, AppendModel(again, dst, Bundled{Model: second}, nil))
 		checkBundle(t, again, program, second)
-		must(t, AppendModel(dst, dst, second, nil))
+		must(t, AppendModel(dst, dst, Bundled{Model: second}, nil))
 		checkBundle(t, dst, program, second)
 		names, err := os.ReadDir(dir)
 		if must(t, err); len(names) != 5 {
@@ -87,7 +87,7 @@ func TestAppendModelErrors(t *testing.T) {
 		{"a folder in the way", dir + "/out", exe, model, "out"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := AppendModel(c.dst, c.exe, c.model, nil)
+			err := AppendModel(c.dst, c.exe, Bundled{Model: c.model}, nil)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}

@@ -99,7 +99,7 @@ func TestDiscoverOrder(t *testing.T) {
 	exe := filepath.Join(bin, "ganglion")
 	mkdir(t, bin)
 	must(t, os.WriteFile(exe+".plain", []byte("program"), 0o755))
-	must(t, AppendModel(exe, exe+".plain", modelFile(t, "inside", root, "inside.gguf"), nil))
+	must(t, AppendModel(exe, exe+".plain", Bundled{Model: modelFile(t, "inside", root, "inside.gguf")}, nil))
 	modelFile(t, "own", data, "models", "own.gguf")
 	modelFile(t, "beside", bin, "beside.gguf")
 	modelFile(t, "cwd", work, "cwd.GGUF")

@@ -3,6 +3,9 @@ package appliance
 import (
 	"errors"
 	"fmt"
+
+	"ganglion/gpu/engine"
+	"ganglion/gpu/ops"
 )
 
 // Drafted is a Model that comes with a smaller one to guess its tokens. Draft returns
@@ -34,6 +37,20 @@ func WithDraft(m, small Model) (Model, error) {
 
 // Draft implements Drafted.
 func (d drafted) Draft() Model { return d.small }
+
+// StopWith implements Stoppable where the model does.
+func (d drafted) StopWith(stop *ops.Stop) {
+	if m, ok := d.Model.(Stoppable); ok {
+		m.StopWith(stop)
+	}
+}
+
+// Rebuild implements Rebuilding where the model does.
+func (d drafted) Rebuild(row func(slot, pos int, token int32) engine.Row) {
+	if m, ok := d.Model.(Rebuilding); ok {
+		m.Rebuild(row)
+	}
+}
 
 // Close closes both models.
 func (d drafted) Close() error { return errors.Join(d.small.Close(), d.Model.Close()) }

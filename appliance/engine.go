@@ -6,7 +6,10 @@ import "ganglion/gpu/engine"
 // method's signature.
 type loaded struct{ *engine.Engine }
 
-var _ Model = loaded{}
+var (
+	_ Model     = loaded{}
+	_ Stoppable = loaded{}
+)
 
 // FromEngine makes a loaded engine a Model of the service.
 func FromEngine(e *engine.Engine) Model { return loaded{e} }

@@ -14,7 +14,10 @@ import (
 	"ganglion/appliance/appliancetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	decoderDouble() // this program is its own child there
+	goleak.VerifyTestMain(m)
+}
 
 // bench is a service over a double, with its log.
 type bench struct {
@@ -27,19 +30,32 @@ type bench struct {
 // the recorder are checked.
 func serve(t testing.TB, m *appliancetest.Scripted, cfg appliance.Config) *bench {
 	t.Helper()
+	return serveAs(t, m, m, cfg)
+}
+
+// serveAs is serve with a model that stands around the double. No seed is drawn unless the
+// configuration says how.
+func serveAs(t testing.TB, used appliance.Model, m *appliancetest.Scripted, cfg appliance.Config) *bench {
+	t.Helper()
 	log := &appliancetest.Recorder{}
 	cfg.Recorder = log
+	if cfg.Rand == nil {
+		cfg.Rand = appliancetest.Seed
+	}
 	s, err := appliance.NewService(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Use(m)
+	s.Use(used)
 	t.Cleanup(func() {
 		if err := s.Close(within(t)); err != nil {
 			t.Errorf("close: %v", err)
 		}
 		if !m.Closed() {
 			t.Error("the model was not closed")
+		}
+		if n := m.Busy(); n != 0 {
+			t.Errorf("%d slots were not released", n)
 		}
 		for _, f := range log.Faults() {
 			t.Error("recorder: " + f)

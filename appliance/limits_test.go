@@ -227,7 +227,7 @@ func TestF58MediaAreRefusedByName(t *testing.T) {
 	for _, kind := range []appliance.MediaKind{appliance.Image, appliance.Audio, appliance.Video} {
 		r := greedy("x", 4)
 		r.Media = []appliance.Media{{Kind: kind, Param: string(kind) + "[0]"}}
-		b.refuse(t, r, appliance.CodeUnsupportedMedia, string(kind))
+		b.refuse(t, r, appliance.CodeModality, string(kind))
 	}
 }
 

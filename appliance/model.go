@@ -50,4 +50,5 @@ type Vocabulary interface {
 	BOS() (int32, bool)
 	AddBOS() bool
 	Suppressed() []int32
+	Family() string // "bpe", "spm", "unigram" or "wpm"
 }

@@ -45,7 +45,7 @@ func TestUseKeepsRunningRequests(t *testing.T) {
 }
 
 func TestLoad(t *testing.T) {
-	s, err := appliance.NewService(appliance.Config{Logger: slog.New(slog.DiscardHandler)})
+	s, err := appliance.NewService(appliance.Config{Rand: appliancetest.Seed, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

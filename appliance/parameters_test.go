@@ -168,7 +168,7 @@ func TestF13SeedIsHonoured(t *testing.T) {
 }
 
 func TestF14WithoutASeedAnswersVaryAndReplay(t *testing.T) {
-	b := hashed(t, appliancetest.Options{})
+	b := serve(t, appliancetest.NewHashed(appliancetest.Options{}), appliance.Config{Rand: appliance.DefaultRand})
 	var texts []string
 	for range 20 {
 		r := sampled("Once", 0, 32)

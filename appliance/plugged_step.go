@@ -26,14 +26,17 @@ func (q *sequence) readPlugged(heads []engine.Head, v Vocabulary, now func() tim
 			g.plan()
 		}
 		before := len(q.tokens)
+		g.deciding = i == len(heads)-1 // the tokens before are forced
+		g.watched.head = i
 		q.advancePlugged(&heads[i], v, now, s)
+		g.deciding = false
 		used++
 		if q.over() || len(q.tokens) != before+1 {
 			break
 		}
 	}
 	a.run, a.forced = a.run[:0], 0
-	g.next = append(g.next[:0], g.pipe.Forced()...)
+	g.next, g.unsettled = append(g.next[:0], g.pipe.Forced()...), g.pipe.MayRefuse()
 	return used
 }
 
@@ -61,40 +64,40 @@ func (q *sequence) advancePlugged(h *engine.Head, v Vocabulary, now func() time.
 		q.stopped(r)
 		return
 	}
-	in := sampling.Input{Best: h.Best, Max: h.Max, LogSumExp: h.LogSumExp, IDs: h.IDs, Logits: h.Logits, Row: h.Row}
+	in := inputOf(h)
 	choice, err := q.choosePlugged(&in, s)
 	if err != nil {
 		q.err = userError(err)
 		return
 	}
-	for _, sh := range g.shadows {
-		sh.look(&in, choice.ID, len(q.tokens))
+	if len(g.shadows) > 0 {
+		g.watched.note(choice.ID, len(q.tokens), len(q.flow.text))
 	}
 	if v.IsEOG(choice.ID) {
 		q.endPlugged(FinishStop)
 		return
 	}
 	t := Token{ID: choice.ID, Logprob: choice.Logprob, Top: q.alternatives(&in, v)}
-	q.join(t)
+	q.join(t, v)
 }
 
 // choosePlugged takes the token that is forced, or chooses one.
 func (q *sequence) choosePlugged(in *sampling.Input, s *sampling.Scratch) (sampling.Choice, error) {
 	if id, ok := q.plug.pipe.NextForced(); ok {
-		return sampling.Force(in, id), nil
+		return q.chain.Force(in, id, len(q.tokens), s), nil
 	}
 	return q.chain.Choose(in, len(q.tokens), s)
 }
 
 // join adds a token to the text, as far as the plugins agree.
-func (q *sequence) join(t Token) {
+func (q *sequence) join(t Token, v Vocabulary) {
 	g := q.plug
 	q.chain.Accept(t.ID)
 	q.tokens = append(q.tokens, t.ID)
 	raw := q.flow.dec.Push(t.ID)
 	g.pending = append(g.pending[:0], raw...)
-	for _, sh := range g.shadows {
-		sh.accept(t.ID, raw)
+	if len(g.shadows) > 0 {
+		g.watched.joined(raw)
 	}
 	verdict, err := g.pipe.Accept(t.ID)
 	g.pending = g.pending[:0]
@@ -112,6 +115,7 @@ func (q *sequence) join(t Token) {
 		q.err = userError(err)
 		return
 	}
+	t.Changes = changesOf(g.pipe.Changes(), v)
 	stopped := q.flow.join(t, text)
 	switch {
 	case also.Rewind > 0:
@@ -131,6 +135,21 @@ func (q *sequence) join(t Token) {
 	}
 }
 
+// changesOf makes the changes of a token of a pipeline's ones.
+func changesOf(list []pipeline.Change, v Vocabulary) (out []TokenChange) {
+	for _, c := range list {
+		t := TokenChange{Plugin: c.Plugin, Stage: c.Stage, Kind: string(c.Kind), Left: c.Left}
+		if c.From != pipeline.NoToken {
+			t.From = &Alternative{ID: c.From, Text: render(v, c.From)}
+		}
+		if c.Temperature >= 0 {
+			t.Temperature = &c.Temperature
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
 // rewind takes back the last n tokens, which no chunk has.
 func (q *sequence) rewind(n int) {
 	keep := len(q.tokens) - n
@@ -139,9 +158,7 @@ func (q *sequence) rewind(n int) {
 	}
 	q.tokens = q.tokens[:keep]
 	q.flow.rewind(n)
-	for _, sh := range q.plug.shadows {
-		sh.gone = "the text went back"
-	}
+	q.plug.watched.back = true
 	// What guesses was made for another text.
 	q.ahead.lookup = nil
 	if q.ahead.reader != nil {
@@ -149,7 +166,16 @@ func (q *sequence) rewind(n int) {
 	}
 	if err := q.plug.pipe.Rewind(n); err != nil {
 		q.err = userError(err)
+		return
 	}
+	if r := q.plug.pipe.Stopped(); r != 0 {
+		q.stopped(r)
+	}
+}
+
+// inputOf is a head as a chain sees it.
+func inputOf(h *engine.Head) sampling.Input {
+	return sampling.Input{Best: h.Best, Max: h.Max, LogSumExp: h.LogSumExp, IDs: h.IDs, Logits: h.Logits, Row: h.Row, Stats: h.Stats}
 }
 
 // stopped ends the text for the reason that a plugin gave.

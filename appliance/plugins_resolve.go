@@ -1,6 +1,10 @@
 package appliance
 
 import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,13 +21,15 @@ type chosen struct {
 	plugin   Plugin
 	config   []byte
 	policy   pipeline.Policy
+	settings string // PluginReport.Settings
 	required bool
+	inline   bool // the request brought it
 }
 
 // choosePlugins resolves which plugins a request runs: those that it names, else those
 // of the model, else those of the server, and always those that the operator requires.
 // The caller releases them. The error is an *Error.
-func (s *scheduler) choosePlugins(r *Request) (list []chosen, from Origin, err error) {
+func (s *scheduler) choosePlugins(ctx context.Context, r *Request) (list []chosen, from Origin, err error) {
 	defer func() {
 		if err != nil {
 			release(list)
@@ -37,7 +43,7 @@ func (s *scheduler) choosePlugins(r *Request) (list []chosen, from Origin, err e
 	// What the operator requires stands first in its slot, and a request's own choice of
 	// it changes nothing of it.
 	for _, c := range s.cfg.RequiredPlugins {
-		if list, err = s.addPlugin(list, c, true); err != nil {
+		if list, err = s.addPlugin(ctx, list, c, true); err != nil {
 			return list, from, err
 		}
 	}
@@ -46,11 +52,43 @@ func (s *scheduler) choosePlugins(r *Request) (list []chosen, from Origin, err e
 		if slices.ContainsFunc(list, required) {
 			continue
 		}
-		if list, err = s.addPlugin(list, c, false); err != nil {
+		if list, err = s.addPlugin(ctx, list, c, false); err != nil {
 			return list, from, err
+		}
+		if from == FromRequest {
+			if err = list[len(list)-1].own(c); err != nil {
+				return list, from, err
+			}
 		}
 	}
 	return list, from, nil
+}
+
+// own notes the settings that a request chose, if they are not the plugin's own, and
+// whether it is run with them. The error is an *Error.
+func (p *chosen) own(c PluginChoice) error {
+	if c.Config == nil || p.inline {
+		return nil
+	}
+	m := p.plugin.Manifest()
+	if defaults, err := m.Schema.Fill(nil); err == nil && bytes.Equal(defaults, p.config) {
+		return nil
+	}
+	sum := sha256.Sum256(p.config)
+	p.settings = hex.EncodeToString(sum[:])
+	if err := p.plugin.Usable(p.settings); err != nil {
+		at := configPlace(c.At, m.Name)
+		return Errorf(CodeInvalid, at, "%s: plugin %s: %s", at, quote(m.Name), err)
+	}
+	return nil
+}
+
+// configPlace is the place of a plugin's configuration in errors.
+func configPlace(at, name string) string {
+	if strings.HasPrefix(at, "/") {
+		return at + "/config"
+	}
+	return at + " " + name
 }
 
 // defaultPlugins are the plugins of requests that name none.
@@ -65,23 +103,50 @@ func (c *Config) defaultPlugins(model string) ([]PluginChoice, Origin) {
 }
 
 // addPlugin finds a plugin and checks its configuration.
-func (s *scheduler) addPlugin(list []chosen, c PluginChoice, required bool) ([]chosen, error) {
+func (s *scheduler) addPlugin(ctx context.Context, list []chosen, c PluginChoice, required bool) ([]chosen, error) {
 	switch {
-	case c.Inline:
-		return list, Errorf(CodeInvalid, c.At, "%s: this server takes no code with a request; name an installed plugin", c.At)
+	case c.Code != "" && !s.cfg.InlinePlugins:
+		at := c.At + "/code"
+		return list, Errorf(CodeForbiddenCode, at, "%s: this server takes no code with a request; name an installed plugin, or ask the operator for --inline-plugins", at)
 	case len(list) == MaxPlugins:
 		return list, Errorf(CodeInvalid, c.At, "%s: more than %d plugins", c.At, MaxPlugins)
 	case s.cfg.Plugins == nil:
 		return list, Errorf(CodeInvalid, c.At, "%s: no plugin is called %s: this server has none", c.At, quote(c.Name))
 	}
-	p, err := s.cfg.Plugins.Find(c.Name, c.Versions)
+	if c.Code != "" {
+		return s.addInline(ctx, list, c)
+	}
+	p, err := s.cfg.Plugins.Find(ctx, c.Name, c.Versions)
+	var own *Error
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return list, errCancelled
+	case errors.As(err, &own):
+		return list, own
 	case errors.Is(err, ErrNoPlugin):
 		return list, Errorf(CodeInvalid, c.At, "%s: no plugin is called %s", c.At, quote(named(c)))
 	case err != nil:
 		return list, Errorf(CodeInvalid, c.At, "%s: plugin %s cannot be used: %s", c.At, quote(named(c)), err)
 	}
 	list = append(list, chosen{plugin: p, required: required})
+	return list, s.checkPlugin(&list[len(list)-1], list[:len(list)-1], c)
+}
+
+// addInline makes a plugin of code that a request brings.
+func (s *scheduler) addInline(ctx context.Context, list []chosen, c PluginChoice) ([]chosen, error) {
+	p, err := s.cfg.Plugins.Inline(ctx, c.Code)
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		return list, e
+	case err != nil:
+		at := c.At + "/code"
+		return list, Errorf(CodeInvalid, at, "%s: the code is not taken: %s", at, err)
+	}
+	list = append(list, chosen{plugin: p, inline: true})
+	if m := p.Manifest(); c.Name != "" && c.Name != m.Name || c.Versions != "" {
+		return list, Errorf(CodeInvalid, c.At, "%s: the code is %s@%s; a name beside it must be that, and it has no other versions", c.At, m.Name, m.Version)
+	}
 	return list, s.checkPlugin(&list[len(list)-1], list[:len(list)-1], c)
 }
 
@@ -106,6 +171,9 @@ func (s *scheduler) checkPlugin(p *chosen, others []chosen, c PluginChoice) erro
 	if s.info.Vocab < m.MinVocab {
 		return Errorf(CodeInvalid, c.At, "%s: plugin %s wants a vocabulary of %d tokens, the model's has %d", c.At, quote(m.Name), m.MinVocab, s.info.Vocab)
 	}
+	if kind := s.vocab.Family(); !m.FitsTokenizer(kind) {
+		return Errorf(CodeInvalid, c.At, "%s: plugin %s is for tokenizers of kind %s, the model's is %s", c.At, quote(m.Name), strings.Join(m.Tokenizers, ", "), kind)
+	}
 	config, err := m.Schema.Fill(c.Config)
 	if err != nil {
 		at := c.At
@@ -113,18 +181,16 @@ func (s *scheduler) checkPlugin(p *chosen, others []chosen, c PluginChoice) erro
 		var f *abi.Fault
 		if errors.As(err, &f) {
 			message = f.Message
-			if strings.HasPrefix(at, "/") {
-				at += "/config"
-			} else {
-				at += " " + m.Name
-			}
-			at += f.Pointer
+			at = configPlace(at, m.Name) + f.Pointer
 		}
 		return Errorf(CodeInvalid, at, "%s: %s", at, message)
 	}
 	p.config = config
 	switch p.policy = pipeline.Policy(m.OnError); c.OnError {
 	case "":
+		if p.required && p.policy == pipeline.Skip {
+			p.policy = pipeline.Fail // else whoever makes it fail is rid of it
+		}
 	case string(pipeline.Fail), string(pipeline.Skip), string(pipeline.Restart):
 		p.policy = pipeline.Policy(c.OnError)
 	default:
@@ -160,10 +226,25 @@ func pluginParams(list []chosen, from Origin) []Param {
 	return out
 }
 
-// pluginError makes a plugin's failure one that the user may see.
+// pluginError makes a plugin's failure one that the user may see. A plugin that does not
+// open refuses what the request asks of it, its configuration above all: it did not fail.
 func pluginError(e *pipeline.Error) *Error {
+	if e.Code == codeOpen {
+		return pluginRefusal(e)
+	}
 	return &Error{
 		Code: CodePlugin, Message: fmt.Sprintf("plugin %s@%s failed: %s: %s", e.Plugin, e.Version, e.Code, e.Message),
+		Plugin: &PluginFault{Code: e.Code, Plugin: e.Plugin, Version: e.Version, Step: e.Step},
+	}
+}
+
+// codeOpen is the code of a plugin that does not open.
+const codeOpen = "open"
+
+// pluginRefusal is the failure of a plugin that the request caused.
+func pluginRefusal(e *pipeline.Error) *Error {
+	return &Error{
+		Code: CodeRefused, Param: "plugins", Message: fmt.Sprintf("plugin %s@%s refuses the request: %s", e.Plugin, e.Version, e.Message),
 		Plugin: &PluginFault{Code: e.Code, Plugin: e.Plugin, Version: e.Version, Step: e.Step},
 	}
 }

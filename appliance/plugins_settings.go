@@ -3,6 +3,8 @@ package appliance
 import (
 	"fmt"
 	"strings"
+
+	"ganglion/plugins/abi"
 )
 
 // PluginChoices are the plugins of the settings: of requests that name none, of requests
@@ -37,6 +39,9 @@ func (s *Settings) checkPlugins() error {
 	case "unsigned-ok", "warn", "require":
 	default:
 		return fmt.Errorf("--plugin-signing %q is none of unsigned-ok, warn and require", s.PluginSigning)
+	}
+	if s.PluginFuel < 0 || s.PluginFuel > abi.MaxStepFuel {
+		return fmt.Errorf("--plugin-fuel %d is not 0 to %d", s.PluginFuel, abi.MaxStepFuel)
 	}
 	if _, err := s.ShadowChoices(); err != nil {
 		return err

@@ -3,11 +3,10 @@ package appliance_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"ganglion/appliance"
 	"ganglion/appliance/appliancetest"
@@ -74,7 +73,10 @@ func TestPluginChangesTheText(t *testing.T) {
 	if r.Name != "no-e" || r.Version != "1.0.0" || r.Hash != "hash of no-e" || r.Outcome != "ok" || r.Calls != 200 || r.FuelPer != 10 || r.Changed == 0 {
 		t.Errorf("report %+v", r)
 	}
-	if rec := b.log.Ended()[1]; !slices.Equal(rec.Plugins, got.Plugins) {
+	if want := fmt.Sprintf(" fuel=10 changed=%d", r.Changed); !strings.HasPrefix(r.Summary(), "no-e@1.0.0 ok ") || !strings.HasSuffix(r.Summary(), want) {
+		t.Errorf("summary %q, want %q in it", r.Summary(), want)
+	}
+	if rec := b.log.Ended()[1]; !reflect.DeepEqual(rec.Plugins, got.Plugins) {
 		t.Errorf("record %+v", rec.Plugins)
 	}
 	if f := p.Failures()["hash of no-e"]; !slices.Equal(f, []bool{false}) {
@@ -82,6 +84,123 @@ func TestPluginChangesTheText(t *testing.T) {
 	}
 	if again := b.complete(t, asking("one", 200, "no-e")); again.Text != got.Text {
 		t.Error("the same request gave another text")
+	}
+}
+
+// TestPluginChangesOfTokens: a request that asks for it learns which plugin changed which
+// token, and from what.
+func TestPluginChangesOfTokens(t *testing.T) {
+	b, _ := with(t, noise(), appliance.Config{}, noE())
+	r := asking("one", 200, "no-e")
+	r.PluginChanges = true
+	got := b.complete(t, r)
+	changed := 0
+	for i, tok := range got.Tokens {
+		for _, c := range tok.Changes {
+			if c.Kind == "acted" { // the letter was not what would have come
+				continue
+			}
+			changed++
+			if c.Plugin != "no-e" || c.Kind != "moved" || c.From == nil || c.From.Text != "e" {
+				t.Errorf("token %d: %+v from %+v", i, c, c.From)
+			}
+		}
+	}
+	if want := got.Plugins[0].Changed; changed != want || changed == 0 {
+		t.Errorf("%d tokens changed, the report says %d", changed, want)
+	}
+	for i, tok := range b.complete(t, asking("one", 200, "no-e")).Tokens {
+		if tok.Changes != nil {
+			t.Errorf("token %d: changes that nobody asked for: %+v", i, tok.Changes)
+		}
+	}
+}
+
+// TestCutsAndTemperaturesCount: a plugin that leaves the likeliest token alone changes those
+// that are drawn, and says so.
+func TestCutsAndTemperaturesCount(t *testing.T) {
+	cut := coded("cut", abi.SlotTruncate, abi.HookLogits, func(f *frame) abi.Action {
+		f.Put(abi.OffCandN, 1)
+		return abi.Cands
+	})
+	cut.Manifest.Truncates = true
+	cold := coded("cold", abi.SlotTemperature, abi.HookLogits, func(f *frame) abi.Action { return f.Temperature(0.05) })
+	b, _ := with(t, noise(), appliance.Config{}, cut, cold)
+	drawn := func(names ...string) answer {
+		r := asking("one", 100, names...)
+		one, seed := 1.0, int64(5)
+		r.Temperature, r.Seed, r.PluginChanges = &one, &seed, true
+		return b.complete(t, r)
+	}
+	plain := drawn()
+	for _, name := range []string{"cut", "cold"} {
+		got := drawn(name)
+		first := 0
+		for got.Tokens[first].ID == plain.Tokens[first].ID {
+			first++
+		}
+		c := got.Tokens[first].Changes
+		if got.Plugins[0].Changed == 0 || len(c) != 1 || c[0].Kind != "moved" || c[0].From == nil || c[0].From.ID != plain.Tokens[first].ID ||
+			(c[0].Left == 1) != (name == "cut") || (c[0].Temperature != nil) != (name == "cold") {
+			t.Errorf("%s: token %d: %+v, %d tokens changed", name, first, c, got.Plugins[0].Changed)
+		}
+		for i := range first {
+			if c := got.Tokens[i].Changes; len(c) != 1 || c[0].Kind != "acted" {
+				t.Errorf("%s: token %d is the same: %+v", name, i, c)
+			}
+		}
+	}
+}
+
+// TestStagesOfTokens: a request that asks for it learns what built-in stages did to each token,
+// beside plugins or without, in the order in which they ran; the text stays what it is.
+func TestStagesOfTokens(t *testing.T) {
+	cut := coded("cut", abi.SlotTruncate, abi.HookLogits, func(f *frame) abi.Action {
+		f.Put(abi.OffCandN, 100)
+		return abi.Cands
+	})
+	cut.Manifest.Truncates = true
+	b, _ := with(t, noise(), appliance.Config{}, cut, noE())
+	ask := func(stages bool, names ...string) answer {
+		r := asking("one", 60, names...)
+		hot, seed, p, presence := 1.3, int64(5), 0.9, 1.0
+		r.Temperature, r.Seed, r.TopP, r.PresencePenalty, r.StageChanges = &hot, &seed, &p, &presence, stages
+		return b.complete(t, r)
+	}
+	for name, c := range map[string]struct {
+		plugins []string
+		want    []string
+	}{
+		"alone":          {nil, []string{"penalties", "temperature", "top_p"}},
+		"beside plugins": {[]string{"cut", "no-e"}, []string{"no-e", "penalties", "cut", "temperature", "top_p"}},
+	} {
+		plain, got := ask(false, c.plugins...), ask(true, c.plugins...)
+		if plain.Text != got.Text {
+			t.Errorf("%s: %q, asked for stages %q", name, plain.Text, got.Text)
+		}
+		moved := map[string]int{}
+		for i, tok := range got.Tokens {
+			var list []string
+			for _, c := range tok.Changes {
+				last := c.Stage == "temperature" || c.Stage == "top_p" // what comes with them is the token
+				if c.Plugin != "" && c.Stage != "" || c.From == nil || last && (c.Kind == "moved") != (c.From.ID != tok.ID) {
+					t.Errorf("%s: token %d: %+v", name, i, c)
+				}
+				list = append(list, c.Plugin+c.Stage)
+				if c.Kind == "moved" {
+					moved[c.Plugin+c.Stage]++
+				}
+			}
+			if !slices.Equal(list, c.want) {
+				t.Fatalf("%s: token %d: %v, want %v", name, i, list, c.want)
+			}
+			if plain.Tokens[i].Changes != nil {
+				t.Errorf("%s: token %d: told without being asked", name, i)
+			}
+		}
+		if moved["temperature"] == 0 || moved["top_p"] == 0 {
+			t.Errorf("%s: %v", name, moved)
+		}
 	}
 }
 
@@ -297,182 +416,7 @@ func TestPluginThatDoesNotOpen(t *testing.T) {
 	bad.Open = func() error { return errors.New("not today") }
 	b, _ := with(t, noise(), appliance.Config{}, bad)
 	var e *appliance.Error
-	if _, err := b.try(t, asking("x", 20, "no-e")); !errors.As(err, &e) || e.Code != appliance.CodePlugin || e.Plugin.Code != "open" {
+	if _, err := b.try(t, asking("x", 20, "no-e")); !errors.As(err, &e) || e.Code != appliance.CodeRefused || e.Plugin.Code != "open" {
 		t.Errorf("error %v", err)
-	}
-}
-
-// TestSlowPluginDelaysItsOwnSequenceAlone: while a guest runs for long, other texts go on.
-func TestSlowPluginDelaysItsOwnSequenceAlone(t *testing.T) {
-	block, inside := make(chan struct{}), make(chan struct{})
-	for _, hook := range []abi.Hook{abi.HookPlan, abi.HookLogits, abi.HookAccept, abi.HookText} {
-		block, inside = make(chan struct{}), make(chan struct{})
-		p := coded("slow", abi.SlotText, hook, func(f *frame) abi.Action {
-			if f.U(abi.OffStep) == 5 {
-				close(inside)
-				<-block
-			}
-			return 0
-		})
-		b, _ := with(t, noise(), appliance.Config{}, p)
-		slow, err := b.Start(within(t), asking("slow", 20, "slow"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		<-inside
-		want := b.complete(t, asking("fast", 100)) // would not return if it had to wait
-		close(block)
-		if _, err := slow.Wait(within(t)); err != nil {
-			t.Errorf("%s: %v", hook, err)
-		}
-		if got := b.complete(t, asking("fast", 100)); got.Text != want.Text {
-			t.Errorf("%s: the other text changed", hook)
-		}
-		if got, alone := slow.Result().Text, b.complete(t, asking("slow", 20)).Text; got != alone {
-			t.Errorf("%s: the slow text is %q, want %q", hook, got, alone)
-		}
-	}
-}
-
-// TestSlowPluginCostsOthersNoMoreThanTheWait measures the same: with a guest of 40 ms a
-// token beside it, another stream's tokens come within 5 ms.
-func TestSlowPluginCostsOthersNoMoreThanTheWait(t *testing.T) {
-	nap := func() *pipelinetest.Plugin {
-		return coded("slow", abi.SlotBias, abi.HookLogits, func(f *frame) abi.Action { time.Sleep(40 * time.Millisecond); return 0 })
-	}
-	b, _ := with(t, endlessModel(), appliance.Config{}, nap())
-	slow, err := b.Start(within(t), asking("slow", 1000, "slow"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer slow.Close()
-	if _, err := slow.Next(within(t)); err != nil {
-		t.Fatal(err)
-	}
-	const tokens = 400
-	from := time.Now()
-	b.complete(t, asking("fast", tokens))
-	took := time.Since(from)
-	if per := took / tokens; per > 5*time.Millisecond {
-		t.Errorf("%v a token beside a slow plugin", per)
-	}
-	// The partner: a wait that never ends makes the other stream as slow as the guest.
-	b, _ = with(t, endlessModel(), appliance.Config{PluginWait: time.Hour}, nap())
-	other, err := b.Start(within(t), asking("slow", 1000, "slow"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	if _, err := other.Next(within(t)); err != nil {
-		t.Fatal(err)
-	}
-	from = time.Now()
-	b.complete(t, asking("fast", 10))
-	if per := time.Since(from) / 10; per < 20*time.Millisecond {
-		t.Errorf("%v a token with an endless wait: the test sees nothing", per)
-	}
-}
-
-func endlessModel() *appliancetest.Scripted {
-	return appliancetest.NewScripted(appliancetest.Script{Pieces: []string{"a", "b"}, Endless: true}, appliancetest.Options{})
-}
-
-// TestCancelWithPlugins: a request that is cancelled ends, whatever its guests do.
-func TestCancelWithPlugins(t *testing.T) {
-	var ends atomic.Int32
-	p := coded("p", abi.SlotBias, abi.HookPlan, func(f *frame) abi.Action { time.Sleep(time.Millisecond); return 0 })
-	p.Hooks[abi.HookEnd] = func(f *frame) abi.Action { ends.Add(1); return 0 }
-	b, _ := with(t, endlessModel(), appliance.Config{}, p)
-	var all []*appliance.Completion
-	for i := range 12 { // more than there are slots
-		c, err := b.Start(within(t), asking("x", 1000, "p"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if i%2 == 0 && i < 4 {
-			if _, err := c.Next(within(t)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		all = append(all, c)
-	}
-	for _, c := range all {
-		c.Close()
-	}
-	for _, c := range all {
-		var e *appliance.Error
-		if _, err := c.Wait(within(t)); !errors.As(err, &e) || e.Code != appliance.CodeCancelled {
-			t.Errorf("ended with %v", err)
-		}
-	}
-	if n := ends.Load(); n < 2 {
-		t.Errorf("%d texts that had begun were ended", n)
-	}
-}
-
-// TestManyWithPlugins: texts with and without plugins, side by side, are what each is
-// alone.
-func TestManyWithPlugins(t *testing.T) {
-	b, _ := with(t, noise(), appliance.Config{QueueMax: 100}, noE())
-	want := map[string]string{}
-	for i := range 8 {
-		prompt := fmt.Sprint("prompt ", i)
-		want[prompt] = b.complete(t, asking(prompt, 60, "no-e")).Text
-		want[prompt+"-"] = b.complete(t, asking(prompt+"-", 60)).Text
-	}
-	running := map[string]*appliance.Completion{}
-	for prompt := range want {
-		names := []string{"no-e"}
-		if strings.HasSuffix(prompt, "-") {
-			names = nil
-		}
-		c, err := b.Start(within(t), asking(prompt, 60, names...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		running[prompt] = c
-	}
-	for prompt, c := range running {
-		r, err := c.Wait(within(t))
-		if err != nil || r.Text != want[prompt] {
-			t.Errorf("%s: %v, or another text than alone", prompt, err)
-		}
-	}
-}
-
-// TestPluginsAndGuesses: guessing ahead changes nothing of a text that plugins make.
-func TestPluginsAndGuesses(t *testing.T) {
-	random := coded("random", abi.SlotTruncate, abi.HookLogits, func(f *frame) abi.Action {
-		f.Put(abi.OffCandN, 1+f.U(abi.OffRandom)%3)
-		return abi.Cands
-	})
-	random.Manifest.Truncates = true
-	count := 0
-	stateful := coded("stateful", abi.SlotBias, abi.HookPlan, func(f *frame) abi.Action {
-		return f.Edit(0, int32('a'+count%26), abi.OpAdd, 9)
-	})
-	stateful.Hooks[abi.HookAccept] = func(f *frame) abi.Action { count++; return 0 }
-	texts := map[string]bool{}
-	for _, speculate := range []appliance.Speculation{appliance.SpeculateOff, appliance.SpeculateLookup, appliance.SpeculateLookup} {
-		count = 0
-		b, _ := with(t, noise(), appliance.Config{Speculate: speculate}, random, stateful)
-		r := asking("abcabcabcabcabc", 200, "random", "stateful")
-		r.Temperature, r.Seed = ptr(1.0), ptr(int64(5))
-		texts[b.complete(t, r).Text] = true
-	}
-	if len(texts) != 1 {
-		t.Errorf("%d different texts", len(texts))
-	}
-}
-
-func TestRefusingDrafts(t *testing.T) {
-	p := coded("run", abi.SlotBias, abi.HookPlan, func(f *frame) abi.Action { return 0 })
-	p.Manifest.Draft = abi.DraftRefuse
-	b, _ := with(t, endlessModel(), appliance.Config{Speculate: appliance.SpeculateLookup}, p)
-	if got := b.complete(t, asking("ababab", 100, "run")); got.DraftedTokens != 0 || len(got.Warnings) != 1 {
-		t.Errorf("%d guesses, warnings %q", got.DraftedTokens, got.Warnings)
-	}
-	if got := b.complete(t, asking("ababab", 100)); got.DraftedTokens == 0 {
-		t.Error("without the plugin nothing is guessed either: the test sees nothing")
 	}
 }

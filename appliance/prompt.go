@@ -8,15 +8,12 @@ import (
 	"ganglion/gpu/tokenizer"
 )
 
+var errNotUTF8 = Errorf(CodeInvalidUTF8, "prompt", "the prompt is not valid UTF-8")
+
 // tokenize returns the prompt's tokens exactly as they go to the model: BOS where
 // the model wants it, once, and the tokens of exactly the prompt's text. A prompt
 // given as ids is taken as it is. An empty prompt is BOS alone.
 func tokenize(r *Request, v Vocabulary, plainSpecial bool) ([]int32, *Error) {
-	if len(r.Media) > 0 {
-		m := &r.Media[0]
-		return nil, Errorf(CodeUnsupportedMedia, string(m.Kind),
-			"the model takes text only; %s cannot be used with it", m.Kind)
-	}
 	var ids []int32
 	if r.PromptTokens != nil {
 		for i, id := range r.PromptTokens {
@@ -27,7 +24,7 @@ func tokenize(r *Request, v Vocabulary, plainSpecial bool) ([]int32, *Error) {
 		ids = slices.Clone(r.PromptTokens)
 	} else {
 		if !utf8.ValidString(r.Prompt) {
-			return nil, Errorf(CodeInvalidUTF8, "prompt", "the prompt is not valid UTF-8")
+			return nil, errNotUTF8
 		}
 		ids = v.Encode(r.Prompt, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: !plainSpecial})
 	}

@@ -39,10 +39,12 @@ type Record struct {
 	Client    string    `json:"client"`
 	Stream    bool      `json:"stream"`
 
-	Body   []byte  `json:"-"`
-	Prompt string  `json:"prompt"`
-	Params []Param `json:"params"`
-	Seed   int64   `json:"seed"`
+	Body   []byte      `json:"-"`
+	Prompt string      `json:"prompt"`
+	Media  []MediaNote `json:"media,omitempty"`
+	Files  [][]byte    `json:"-"` // of Media, for recorders that keep them: at the beginning alone, and not in records that are read back
+	Params []Param     `json:"params"`
+	Seed   int64       `json:"seed"`
 
 	Model     string `json:"model"`
 	ModelHash string `json:"model_hash"`

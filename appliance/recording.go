@@ -85,12 +85,14 @@ func (s *scheduler) close(q *sequence) {
 	s.cfg.end(r)
 
 	if failure != nil {
-		q.c.finish(Chunk{}, nil, failure)
+		told := *failure
+		told.Reports = r.Plugins
+		q.c.finish(Chunk{}, nil, &told)
 		return
 	}
 	q.c.finish(last, &Result{
 		ID: r.ID, Created: q.created, Model: s.info.Name, Text: r.Text, Tokens: r.Tokens,
-		Finish: q.reason, Usage: usage, DraftedTokens: r.DraftedTokens, AcceptedTokens: r.AcceptedTokens, Timings: t, Params: r.Params, Seed: r.Seed, Backend: r.Backend, Warnings: q.warn, Plugins: r.Plugins,
+		Finish: q.reason, Usage: usage, DraftedTokens: r.DraftedTokens, AcceptedTokens: r.AcceptedTokens, Timings: t, Params: r.Params, Seed: r.Seed, Backend: r.Backend, Warnings: q.warn, Plugins: r.Plugins, PluginMeta: r.PluginMeta,
 	}, nil)
 }
 

@@ -37,7 +37,7 @@ func together(t *testing.T, device ops.Backend, other ops.Backend) (answers []*a
 		t.Fatal(err)
 	}
 	log = &appliancetest.Recorder{}
-	s, err := appliance.NewService(appliance.Config{Recorder: log, Logger: slog.New(slog.DiscardHandler)})
+	s, err := appliance.NewService(appliance.Config{Rand: appliancetest.Seed, Recorder: log, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

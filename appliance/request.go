@@ -14,8 +14,9 @@ type Request struct {
 	Body     []byte    // bytes as received, for the record; nil outside HTTP
 
 	Prompt       string
-	PromptTokens []int32 // extension: the prompt as token ids; used when not nil
-	Media        []Media // in order of appearance
+	PromptTokens []int32  // extension: the prompt as token ids; used when not nil
+	Media        []Media  // in order of appearance
+	Headers      *Headers // shared by the choices of one request with media; may be nil
 
 	MaxTokens        *int64
 	Temperature      *float64
@@ -34,6 +35,11 @@ type Request struct {
 	Speculate        Speculation // extension; empty: as configured
 
 	Plugins []PluginChoice // extension; nil: the model's or the server's, empty: none
+	// PluginChanges asks for what plugins did to each token. The log does not keep it.
+	PluginChanges bool
+	// StageChanges asks for what built-in stages did to each token as well, which costs several
+	// draws from all candidates at each token.
+	StageChanges bool
 }
 
 // Bias is one entry of logit_bias.
@@ -60,9 +66,27 @@ type Media struct {
 	Param string
 	MIME  string // found from the bytes
 	Data  []byte
+	Hints Hints
 	// Frames are the pictures of a video that was sent as a list of them; Data is
 	// nil then.
 	Frames []Media
+	// Limits are bounds of the server where they are not the usual ones.
+	Limits MediaLimits
+}
+
+// MediaLimits bound a sound or a film; zero values are film.DefaultLimits.
+type MediaLimits struct {
+	Seconds int // that it lasts
+	Frames  int // of a film that the model sees
+}
+
+// Hints are wishes of a descriptor about its item; zero values are the model's own way.
+type Hints struct {
+	MaxTokens  int     // of a picture
+	FPS        float64 // frames of a video to look at in each second
+	MaxFrames  int
+	Start, End float64 // seconds of a video; End 0: to its end
+	Reference  bool    // a video is seen as the reference sees it
 }
 
 // Origin says where a resolved parameter's value came from.

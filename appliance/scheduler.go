@@ -32,14 +32,18 @@ type scheduler struct {
 	vocab Vocabulary
 	wake  chan struct{} // holds one signal when there is something to look at
 	done  chan struct{} // closed when the model is closed and the goroutine over
+	eyes  *eyes         // nil: the model takes text only
+	quit  chan struct{} // closed when all requests are cancelled
 
-	mu      sync.Mutex
-	places  int // requests between reserve and their end
-	active  int // of these, those with a slot
-	waiting []*sequence
-	retired bool          // no more requests; the goroutine ends with the last one
-	abandon bool          // all requests are cancelled
-	mean    time.Duration // running mean of a request's time in a slot
+	mu       sync.Mutex
+	places   int // requests between reserve and their end
+	active   int // of these, those with a slot
+	held     int // slots of auxiliary sequences, taken or claimed
+	waiting  []*sequence
+	retired  bool // no more requests; the goroutine ends with the last one
+	abandon  bool // all requests are cancelled
+	forsaken forsaken
+	mean     time.Duration // running mean of a request's time in a slot
 
 	// Owned by run.
 	running []*sequence
@@ -59,13 +63,20 @@ type scheduler struct {
 func newScheduler(cfg *Config, m Model) *scheduler {
 	s := &scheduler{
 		cfg: cfg, model: m, info: m.Info(), vocab: m.Vocabulary(),
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		wake: make(chan struct{}, 1), done: make(chan struct{}), quit: make(chan struct{}),
 	}
 	s.moves = s.info.Moves
-	s.scratches.New = func() any { return new(sampling.Scratch) }
+	s.scratch.Scan = cfg.Scan
+	s.scratches.New = func() any { return &sampling.Scratch{Scan: cfg.Scan} }
 	s.rows = make([]engine.Row, 0, s.info.MaxRows)
 	if d, ok := m.(Drafted); ok {
 		s.spec.model = draft.NewModel(d.Draft(), s.unguessable, cfg.Now)
+	}
+	if e, ok := m.(Seeing); ok {
+		s.eyes = newEyes(e.Encoder(), cfg.MediaCacheBytes)
+		if r, ok := m.(Rebuilding); ok {
+			r.Rebuild(s.rowOf)
+		}
 	}
 	return s
 }
@@ -78,7 +89,7 @@ func (s *scheduler) signal() {
 	}
 }
 
-// reserve takes a place for a request, which submit uses or cancel gives back.
+// reserve takes a place for a request, which submit uses or giveBack gives back.
 func (s *scheduler) reserve() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,6 +110,14 @@ func (s *scheduler) reserve() error {
 func (s *scheduler) retryAfter() time.Duration {
 	d := s.mean / time.Duration(max(s.info.Slots, 1))
 	return min(max(d.Round(time.Second), time.Second), time.Minute)
+}
+
+// giveBack gives a place back that no sequence used.
+func (s *scheduler) giveBack() {
+	s.mu.Lock()
+	s.places--
+	s.mu.Unlock()
+	s.signal()
 }
 
 // submit hands a sequence over; it has a place.
@@ -194,7 +213,7 @@ func (s *scheduler) dropCancelled() {
 // admit gives a slot to the request that waits longest, if there is one and a slot.
 func (s *scheduler) admit() bool {
 	s.mu.Lock()
-	if len(s.waiting) == 0 || s.active >= s.info.Slots {
+	if len(s.waiting) == 0 || s.active+s.held >= s.info.Slots {
 		s.mu.Unlock()
 		return false
 	}
@@ -202,19 +221,9 @@ func (s *scheduler) admit() bool {
 	s.mu.Unlock()
 
 	ok := false
-	err := guard("acquire a slot", func() error {
-		q.slot, q.cached, ok = s.model.Acquire(q.prompt, engine.Salt(q.lora))
-		if ok && (q.cached < 0 || q.cached >= len(q.prompt)) {
-			s.model.Release(q.slot)
-			return fmt.Errorf("appliance: scheduler: %d of %d prompt tokens are said to be cached", q.cached, len(q.prompt))
-		}
-		if ok && len(q.lora) > 0 {
-			if err := s.model.SetAdapters(q.slot, q.lora); err != nil {
-				s.model.Release(q.slot)
-				return err
-			}
-		}
-		return nil
+	err := guard("acquire a slot", func() (err error) {
+		ok, err = s.acquire(q)
+		return err
 	})
 	if err == nil && !ok {
 		if len(s.running) > 0 {
@@ -247,11 +256,19 @@ func (s *scheduler) step() {
 	if len(s.rows) == 0 {
 		return
 	}
+	if prompts > 0 {
+		s.stoppable()
+		defer s.ran()
+	}
 	from := s.cfg.Now()
 	heads, err := s.runBatch()
 	s.noteMoves()
 	took := s.cfg.Now().Sub(from)
-	s.pace.saw(prompts, took)
+	if errors.Is(err, ops.ErrStopped) { // all its requests were cancelled
+		err = errCancelled
+	} else {
+		s.pace.saw(prompts, took)
+	}
 	if prompts == 0 {
 		s.spec.price.Saw(len(s.rows), took)
 	}
@@ -264,142 +281,6 @@ func (s *scheduler) step() {
 		}
 	}
 	s.sweep()
-}
-
-// noteMoves reports that the model's device has failed and its sequences go on elsewhere.
-func (s *scheduler) noteMoves() {
-	info := s.model.Info()
-	if info.Moves == s.moves {
-		return
-	}
-	s.moves = info.Moves
-	s.cfg.Logger.Warn("a device failed", "model", info.Name, "backend", info.Backend, "error", info.Moved)
-}
-
-// runBatch runs the rows; a panic in the model becomes an error. It is no guard
-// with a function, for that would allocate at each step.
-func (s *scheduler) runBatch() (heads []engine.Head, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("appliance: scheduler: run a batch: panic: %v", p)
-		}
-	}()
-	return s.model.Run(s.rows)
-}
-
-// form fills rows and batch: first a row of each sequence that decodes, in turns
-// where they are more than fit, with guesses behind them; then shares of the prompts.
-// It returns the number of prompt rows.
-func (s *scheduler) form() (prompts int) {
-	s.rows, s.batch = s.rows[:0], s.batch[:0]
-	reading, missing := 0, 0
-	for _, q := range s.running {
-		if !q.busy() && q.prefilling() {
-			reading++
-			missing += len(q.tokens) - q.fed
-		}
-	}
-	limit := min(s.info.MaxRows, maxWanted)
-	if reading > 0 {
-		limit = max(min(limit, s.info.MaxRows-1), 1) // prompts go on too
-	}
-	wanted := s.decoding(limit)
-	prompts = min(s.pace.rows(wanted > 0), s.info.MaxRows-wanted, missing)
-	s.speculate(s.batch, prompts, min(maxWanted-wanted-reading, s.info.MaxRows-wanted-prompts))
-	for _, q := range s.batch {
-		s.rows = q.appendRows(s.rows, 1)
-		wanted += len(q.ahead.run)
-	}
-	if reading == 0 {
-		return 0
-	}
-	before := len(s.rows)
-	s.share(prompts, reading)
-	for _, q := range s.running {
-		if q.take == 0 {
-			continue
-		}
-		if last := q.fed+q.take == len(q.tokens); last {
-			if wanted == maxWanted {
-				q.take-- // the last row waits for a batch with room for its head
-			} else {
-				wanted++
-			}
-		}
-		if q.take > 0 {
-			s.rows = q.appendRows(s.rows, q.take)
-			s.batch = append(s.batch, q)
-			q.take = 0
-		}
-	}
-	return len(s.rows) - before
-}
-
-// decoding puts the sequences that decode into the batch, at most limit, and returns
-// how many there are.
-func (s *scheduler) decoding(limit int) (n int) {
-	next := 0
-	for i := range s.running {
-		at := (s.turn + i) % len(s.running)
-		if q := s.running[at]; !q.busy() && !q.prefilling() && n < limit {
-			s.batch = append(s.batch, q)
-			n++
-			next = at + 1
-		}
-	}
-	s.turn = next
-	return n
-}
-
-// share deals prompt rows out: an equal share each, so that a short prompt need not
-// wait for a long one, and what is left to those that came first.
-func (s *scheduler) share(budget, reading int) {
-	equal := budget / reading
-	for _, q := range s.running {
-		if !q.busy() && q.prefilling() {
-			q.take = min(len(q.tokens)-q.fed, equal)
-			budget -= q.take
-		}
-	}
-	for _, q := range s.running {
-		if !q.busy() && q.prefilling() {
-			more := min(len(q.tokens)-q.fed-q.take, budget)
-			q.take += more
-			budget -= more
-		}
-	}
-}
-
-// deal gives each sequence that wanted heads its own.
-func (s *scheduler) deal(heads []engine.Head) error {
-	wanted := 0
-	for _, q := range s.batch {
-		wanted += q.heads
-	}
-	if len(heads) != wanted {
-		return fmt.Errorf("appliance: scheduler: the model gave %d heads for %d rows that want one", len(heads), wanted)
-	}
-	for _, q := range s.batch {
-		n := q.heads
-		if n == 0 {
-			continue
-		}
-		if q.plug != nil {
-			q.plug.hand(heads[:n])
-			heads = heads[n:]
-			continue
-		}
-		used := q.read(heads[:n], s.vocab, s.cfg.Now, &s.scratch)
-		heads = heads[n:]
-		if used == n {
-			continue
-		}
-		if err := s.takeBack(q, n-used); err != nil && q.err == nil {
-			q.err = err
-		}
-	}
-	s.await()
-	return nil
 }
 
 // sweep takes sequences that are over out of their slots and ends them.
@@ -417,9 +298,7 @@ func (s *scheduler) sweep() {
 			keep = append(keep, q)
 			continue
 		}
-		if err := guard("release a slot", func() error { s.model.Release(q.slot); return nil }); err != nil {
-			s.cfg.Logger.Error("slot was not released", "slot", q.slot, "error", err)
-		}
+		s.releaseSlots(q)
 		s.forget(q)
 		if q.plug != nil {
 			q.plug.jobs <- endPlugged // which leaves
@@ -435,6 +314,10 @@ func (s *scheduler) sweep() {
 func (s *scheduler) leave(q *sequence, hadSlot bool) {
 	s.mu.Lock()
 	s.places--
+	if q.plug != nil {
+		s.held -= q.plug.claims
+		q.plug.claims = 0
+	}
 	if hadSlot {
 		s.active--
 		took := s.cfg.Now().Sub(q.started)
@@ -447,12 +330,15 @@ func (s *scheduler) leave(q *sequence, hadSlot bool) {
 	s.close(q)
 }
 
+// errPanic is in the errors that guard makes of panics.
+var errPanic = errors.New("panic")
+
 // guard turns a panic into an error, so that a fault in one place does not end the
 // service.
 func guard(what string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("appliance: %s: panic: %v", what, p)
+			err = fmt.Errorf("appliance: %s: %w: %v", what, errPanic, p)
 		}
 	}()
 	return f()
@@ -475,7 +361,11 @@ func (s *scheduler) shown(q *sequence) *Error {
 // cancelAll cancels every request that is running or waiting.
 func (s *scheduler) cancelAll() {
 	s.mu.Lock()
+	if !s.abandon {
+		close(s.quit)
+	}
 	s.abandon = true
 	s.mu.Unlock()
+	s.stopForsaken()
 	s.signal()
 }

@@ -17,6 +17,7 @@ type sequence struct {
 	created  time.Time
 	prompt   []int32
 	tokens   []int32               // the prompt and what was chosen since
+	media    *spread               // nil: the prompt is text alone
 	lora     []engine.AdapterScale // the adapters that act
 	max      int
 	chain    *sampling.Chain
@@ -25,14 +26,16 @@ type sequence struct {
 	flow     textFlow
 	warn     []string
 
-	slot   int
-	moves  int // of the model before it took the slot, see engine.Info.Moves
-	cached int // prompt tokens that were in the slot
-	fed    int // tokens in the slot, those of the batch being run included
-	take   int // prompt rows in the batch being formed
-	heads  int // heads of the batch being run that are this sequence's
-	ahead  ahead
-	plug   *plugged // nil: there are no plugins
+	slot     int
+	moves    int  // of the model before it took the slot, see engine.Info.Moves
+	cached   int  // prompt tokens that were in the slot
+	fed      int  // tokens in the slot, those of the batch being run included
+	take     int  // prompt rows in the batch being formed
+	squeezed bool // a picture that is read at once did not fit into the last batch
+	heads    int  // heads of the batch being run that are this sequence's
+	ahead    ahead
+	plug     *plugged    // nil: there are no plugins
+	stages   *stageNotes // nil: nobody asked
 
 	// Clock readings.
 	arrived, queued, started, first time.Time
@@ -46,16 +49,17 @@ type sequence struct {
 // over tells whether the sequence has ended.
 func (q *sequence) over() bool { return q.reason != "" || q.err != nil }
 
-// prefilling tells whether tokens are left to run besides the last one chosen: those
-// of the prompt, or where guesses were taken back from a slot that could not keep the
-// rest, those since its latest mark.
-func (q *sequence) prefilling() bool { return q.fed < max(len(q.prompt), len(q.tokens)-1) }
+// prefilling tells whether tokens are left to run besides the last one chosen.
+func (q *sequence) prefilling() bool { return q.missing() > 0 }
 
 // appendRows appends the next take tokens as rows of this step. Once all tokens are in
 // place, a head is wanted for the last one and for each guess that is run behind it.
 func (q *sequence) appendRows(rows []engine.Row, take int) []engine.Row {
-	for _, id := range q.tokens[q.fed : q.fed+take] {
-		rows = append(rows, engine.Row{Slot: q.slot, Token: id})
+	if q.plug != nil {
+		rows, take = q.appendReading(rows, take)
+	}
+	for i, id := range q.tokens[q.fed : q.fed+take] {
+		rows = append(rows, q.row(q.fed+i, id))
 	}
 	q.fed += take
 	q.heads = 0
@@ -65,11 +69,25 @@ func (q *sequence) appendRows(rows []engine.Row, take int) []engine.Row {
 	last := &rows[len(rows)-1]
 	last.Want, last.Read = true, draft.Want(q.chain.Needs())
 	for i, id := range q.ahead.run {
-		rows = append(rows, engine.Row{Slot: q.slot, Token: id, Want: true, Read: draft.Want(q.chain.NeedsAfter(i + 1))})
+		row := q.row(q.fed+i, id)
+		row.Want, row.Read = true, draft.Want(q.chain.NeedsAfter(i+1))
+		rows = append(rows, row)
 	}
 	q.fed += len(q.ahead.run)
 	q.heads = 1 + len(q.ahead.run)
+	if q.plug != nil {
+		return q.appendAuxiliary(rows)
+	}
 	return rows
+}
+
+// row is the token of a position as a row of a batch.
+func (q *sequence) row(pos int, id int32) engine.Row {
+	r := engine.Row{Slot: q.slot, Token: id}
+	if q.media != nil {
+		q.media.fill(&r, pos)
+	}
+	return r
 }
 
 // read chooses a token from each of the sequence's heads in turn, as long as it is
@@ -122,7 +140,7 @@ func (q *sequence) advance(h *engine.Head, v Vocabulary, now func() time.Time, s
 		return
 	}
 	q.chain.Accept(choice.ID)
-	t := Token{ID: choice.ID, Logprob: choice.Logprob, Top: q.alternatives(&in, v)}
+	t := Token{ID: choice.ID, Logprob: choice.Logprob, Top: q.alternatives(&in, v), Changes: q.stages.take(v)}
 	q.sampled += now().Sub(from)
 
 	q.tokens = append(q.tokens, choice.ID)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"ganglion/appliance/media/film"
 	"ganglion/plugins/sampling"
 )
 
@@ -66,13 +67,18 @@ func (s *Service) serving() (*scheduler, error) {
 
 // start queues a request with one scheduler.
 func (s *Service) start(ctx context.Context, sch *scheduler, r *Request) (*Completion, error) {
-	plugins, from, err := sch.choosePlugins(r)
+	plugins, from, err := sch.choosePlugins(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	q, err := s.prepare(sch, r)
+	q, err := s.prepare(ctx, sch, r)
 	if err == nil {
 		err = sch.reserve()
+	}
+	if err == nil && q.media != nil && q.max > 0 {
+		if err = sch.encode(ctx, q); err != nil {
+			sch.giveBack()
+		}
 	}
 	if err != nil {
 		release(plugins)
@@ -80,6 +86,7 @@ func (s *Service) start(ctx context.Context, sch *scheduler, r *Request) (*Compl
 	}
 	q.record.Params = append(q.record.Params, pluginParams(plugins, from)...)
 	s.cfg.begin(ctx, q.record)
+	q.record.Files = nil // who wants them has them now
 	q.queued = s.cfg.Now()
 	if q.max == 0 {
 		release(plugins)
@@ -89,25 +96,39 @@ func (s *Service) start(ctx context.Context, sch *scheduler, r *Request) (*Compl
 		sch.signal()
 		return q.c, nil
 	}
+	cancel := func() {}
 	if len(plugins)+len(s.cfg.ShadowPlugins) > 0 {
-		if q.err = sch.openPlugins(q, r, plugins); q.err != nil {
+		var whole context.Context // ends with the text, and where that is closed
+		whole, cancel = context.WithCancel(ctx)
+		q.c.release = cancel
+		if q.err = guard("open plugins", func() error { return sch.openPlugins(whole, q, r, plugins) }); q.err != nil {
 			sch.leave(q, false)
 			sch.signal()
 			return q.c, nil
 		}
 		q.queued = s.cfg.Now()
 	}
-	q.c.wake = sch.signal
+	if q.media != nil { // no plugin writes the prompt anew any more
+		q.media.forget()
+	}
+	q.c.wake = func() {
+		cancel()
+		sch.stopForsaken()
+		sch.signal()
+	}
 	stop := context.AfterFunc(ctx, q.c.Close)
-	q.c.release = func() { stop() }
+	q.c.release = func() {
+		stop()
+		cancel()
+	}
 	sch.submit(q)
 	return q.c, nil
 }
 
 // prepare resolves a request into a sequence, or refuses it.
-func (s *Service) prepare(sch *scheduler, r *Request) (*sequence, error) {
-	now := s.cfg.Now()
-	prompt, fault := tokenize(r, sch.vocab, s.cfg.PlainSpecial)
+func (s *Service) prepare(ctx context.Context, sch *scheduler, r *Request) (*sequence, error) {
+	now, info := s.cfg.Now(), sch.model.Info()
+	prompt, media, fault := sch.tokenize(ctx, r)
 	if fault != nil {
 		return nil, fault
 	}
@@ -119,11 +140,22 @@ func (s *Service) prepare(sch *scheduler, r *Request) (*sequence, error) {
 	if tooLong != nil {
 		return nil, tooLong
 	}
+	if fault := sch.readable(r, media); fault != nil {
+		return nil, fault
+	}
 	mode, from, fault := sch.mode(r)
 	if fault != nil {
 		return nil, fault
 	}
+	if media != nil && mode == SpeculateDraft {
+		mode = SpeculateOff // the smaller model has no eyes
+	}
 	set.params = append(set.params, Param{Name: "speculate", Value: string(mode), Origin: from})
+	var stages *stageNotes
+	if r.StageChanges { // where there are plugins, their pipeline hears it
+		stages = new(stageNotes)
+		set.sampling.Watcher = stages
+	}
 	chain, err := sampling.New(set.sampling)
 	if err != nil {
 		return nil, Errorf(CodeInvalid, "", "%s", err)
@@ -132,15 +164,17 @@ func (s *Service) prepare(sch *scheduler, r *Request) (*sequence, error) {
 	if id == "" {
 		id = NewID()
 	}
-	info := sch.model.Info()
 	q := &sequence{
 		c: newCompletion(id), created: now, arrived: r.Received,
 		record: newRecord(id, r, &info, set, now),
-		prompt: prompt, tokens: prompt, lora: set.adapters, max: set.maxTokens, ahead: ahead{mode: mode, limit: s.cfg.DraftMax}, sampling: set.sampling, chain: chain, alts: set.sampling.TopLogprobs,
-		flow: newTextFlow(sch.vocab, set.stop), warn: warnings(r),
+		prompt: prompt, tokens: prompt, media: media, lora: set.adapters, max: set.maxTokens, ahead: ahead{mode: mode, limit: s.cfg.DraftMax}, sampling: set.sampling, chain: chain, alts: set.sampling.TopLogprobs,
+		flow: newTextFlow(sch.vocab, set.stop), warn: warnings(r), stages: stages,
 	}
 	if q.arrived.IsZero() {
 		q.arrived = now
+	}
+	if media != nil {
+		q.record.Media, q.record.Files = media.notes(sch.vocab), media.files()
 	}
 	return q, nil
 }
@@ -187,7 +221,10 @@ func (s *Service) Vocabulary() (Vocabulary, bool) {
 func (s *Service) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := Status{State: StateNoModel, Error: s.loadError, QueueMax: s.cfg.QueueMax}
+	st := Status{State: StateNoModel, Films: film.Status{State: film.Absent}, Error: s.loadError, QueueMax: s.cfg.QueueMax}
+	if s.cfg.Film != nil {
+		st.Films = s.cfg.Film.Status()
+	}
 	if s.loading != nil {
 		st.State = StateLoading
 		p := s.loading.progress
@@ -199,6 +236,10 @@ func (s *Service) Status() Status {
 		st.Model = &info
 		for i, scale := range s.cfg.defaultScales(info.Adapters) {
 			st.Adapters = append(st.Adapters, AdapterStatus{info.Adapters[i], scale})
+		}
+		if e := s.current.eyes; e != nil {
+			info := e.encoder.Info()
+			st.Encoder = &info
 		}
 	}
 	for sch := range s.schedulers {

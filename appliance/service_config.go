@@ -7,6 +7,10 @@ import (
 	"log/slog"
 	"math"
 	"time"
+
+	"ganglion/appliance/media/film"
+
+	"ganglion/plugins/sampling"
 )
 
 // Built-in values of the service.
@@ -18,6 +22,12 @@ const (
 	// DefaultPluginWait is how long a step waits for plugins: most take far less, and a
 	// stream that shares the step with a slow one does not feel it.
 	DefaultPluginWait = 3 * time.Millisecond
+	// DefaultImageTokens bounds a picture to about 630 pixels a side for Qwen-VL.
+	DefaultImageTokens = 512
+	// DefaultMediaCacheBytes holds some fifty pictures of 256 rows.
+	DefaultMediaCacheBytes = 128 << 20
+	// DefaultMediaTime is far more than any file within the limits takes.
+	DefaultMediaTime = 20 * time.Second
 )
 
 // Config says how a Service works. Zero values take the defaults named. It is
@@ -27,6 +37,10 @@ type Config struct {
 	Logger   *slog.Logger     // internal errors, never prompt text; default slog.Default()
 	Now      func() time.Time // default time.Now; safe for concurrent use
 	Rand     func() uint64    // seeds of requests without one; default the system's; safe for concurrent use
+
+	// Scan computes over whole rows of logits what plugins want to know of them, faster than
+	// plain Go; nil: plain Go. It changes no result.
+	Scan sampling.Scanner
 
 	QueueMax         int // requests waiting for a slot, default DefaultQueueMax
 	DefaultMaxTokens int // max_completion_tokens where a request names none, default DefaultMaxTokens
@@ -47,10 +61,20 @@ type Config struct {
 	// strengths for requests that name none.
 	LoRA []LoRA
 
+	// MediaCacheBytes bounds the encoded pictures and sounds that are kept for later
+	// requests, default DefaultMediaCacheBytes.
+	MediaCacheBytes int64
+	// Film decodes films of kinds that are not decoded in this process; nil: they are
+	// refused. It belongs to who gave it.
+	Film *film.Engine
+	// MediaTime bounds how long one item may take to decode, default DefaultMediaTime.
+	MediaTime time.Duration
+
 	Plugins         Plugins                   // nil: there are none
 	DefaultPlugins  []PluginChoice            // of requests that name none
 	ModelPlugins    map[string][]PluginChoice // the same, by the model's name; they come before DefaultPlugins
 	RequiredPlugins []PluginChoice            // of every request
+	InlinePlugins   bool                      // requests may bring the code of plugins
 	ShadowPlugins   []PluginChoice            // that watch every request: what they would choose is counted and not used
 	// PluginWait is how long the other sequences of a step wait for one with plugins,
 	// which then misses steps until it is done; default DefaultPluginWait.
@@ -122,6 +146,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.DraftMax == 0 {
 		c.DraftMax = DefaultDraftMax
+	}
+	if c.MediaCacheBytes == 0 {
+		c.MediaCacheBytes = DefaultMediaCacheBytes
+	}
+	if c.MediaTime == 0 {
+		c.MediaTime = DefaultMediaTime
 	}
 	if c.PluginWait == 0 {
 		c.PluginWait = DefaultPluginWait

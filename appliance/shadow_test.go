@@ -20,16 +20,25 @@ func TestShadowsWatch(t *testing.T) {
 	if got.Text != want.Text || !strings.Contains(got.Text, "e") {
 		t.Errorf("with shadows %q, without %q", got.Text, want.Text)
 	}
-	if len(got.Plugins) != 3 {
+	if len(got.Plugins) != 4 {
 		t.Fatalf("reports %+v", got.Plugins)
 	}
-	for i, name := range []string{"no-e", "trap", "stop"} {
+	for i, name := range []string{"none", "no-e", "trap", "stop"} {
 		r := got.Plugins[i]
 		switch {
 		case r.Name != name:
 			t.Errorf("report %d is of %s", i, r.Name)
 		case name == "no-e" && (r.Outcome != "shadow" || r.Changed != strings.Count(got.Text, "e") || r.Calls != 200):
 			t.Errorf("%+v; want one other token for each e in %q", r, got.Text)
+		case name == "no-e":
+			for i, c := range r.Choices {
+				if got.Tokens[c.At].Text != "e" || c.Text == "e" || c.Text == "" || i > 0 && c.At <= r.Choices[i-1].At {
+					t.Errorf("choice %+v in the place of %+v", c, got.Tokens[c.At])
+				}
+			}
+			if len(r.Choices) != r.Changed {
+				t.Errorf("%d choices, %d changed", len(r.Choices), r.Changed)
+			}
 		case name != "no-e" && (r.Outcome != "shadow ended" || r.Error == ""):
 			t.Errorf("%+v", r)
 		}

@@ -157,8 +157,11 @@ func (s *scheduler) ask(decoding []*sequence) (seconds float64) {
 }
 
 // unguessable tells whether a token is not worth guessing: nothing follows one that
-// ends the text, and one that the model does not have never comes.
-func (s *scheduler) unguessable(id int32) bool { return s.vocab.IsEOG(id) || int(id) >= s.info.Vocab }
+// ends the text, and one that the model does not have, or that is a row of a picture,
+// never comes.
+func (s *scheduler) unguessable(id int32) bool {
+	return id < 0 || s.vocab.IsEOG(id) || int(id) >= s.info.Vocab
+}
 
 // guessable returns how many guesses can still be of use: the last token of a text is
 // made by the row before it.
@@ -174,7 +177,19 @@ func (s *scheduler) quiet(q *sequence, err error) {
 
 // mark prepares a slot for guesses that may have to be taken back.
 func (s *scheduler) mark(q *sequence) error {
-	return guard("mark a slot", func() error { return s.model.Mark(q.slot) })
+	return guard("mark a slot", func() error {
+		if q.plug != nil {
+			for _, a := range q.plug.aux {
+				if a.gone {
+					continue
+				}
+				if err := s.model.Mark(a.slot); err != nil {
+					return err
+				}
+			}
+		}
+		return s.model.Mark(q.slot)
+	})
 }
 
 // takeBack takes the last rows of a sequence back, whose guesses did not come or whose

@@ -32,7 +32,7 @@ func still() time.Time { return time.Unix(1_000_000, 0) }
 func guessing(t testing.TB, m appliance.Model, from appliance.Speculation, adapters ...appliance.LoRA) *bench {
 	t.Helper()
 	log := &appliancetest.Recorder{}
-	s, err := appliance.NewService(appliance.Config{Recorder: log, Logger: slog.New(slog.DiscardHandler), Now: still, Speculate: from, QueueMax: 100, LoRA: adapters})
+	s, err := appliance.NewService(appliance.Config{Rand: appliancetest.Seed, Recorder: log, Logger: slog.New(slog.DiscardHandler), Now: still, Speculate: from, QueueMax: 100, LoRA: adapters})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,9 @@
 package appliance
 
-import "ganglion/gpu/engine"
+import (
+	"ganglion/appliance/media/film"
+	"ganglion/gpu/engine"
+)
 
 // State is what the appliance can do right now.
 type State string
@@ -16,6 +19,8 @@ const (
 type Status struct {
 	State    State
 	Model    *engine.Info    // the serving model, nil when there is none
+	Encoder  *EncoderInfo    // of media, of the serving model; nil when it takes text only
+	Films    film.Status     // of the decoder of films, and of sounds that Go does not decode
 	Adapters []AdapterStatus // of the serving model, by id
 	Loading  *Progress       // the model being loaded, nil when none is
 	Error    string          // why the last load failed, empty after a success

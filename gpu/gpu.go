@@ -20,6 +20,15 @@ func Names() []string { return []string{"auto", "cpu", "vulkan", "gl", "gles", "
 // CPU returns the processor's own backend, which needs no driver.
 func CPU() (ops.Backend, error) { return cpu.New(cpu.Options{}) }
 
+// Scan returns the processor's kernels for rows of logits, nil in a build without them.
+func Scan() cpu.Scan {
+	s, err := cpu.NewScan(cpu.Options{})
+	if err != nil {
+		return nil
+	}
+	return s
+}
+
 func unknown(name string) error {
 	return fmt.Errorf("gpu: %w: %q; known are %s", ErrBackend, name, strings.Join(Names(), ", "))
 }

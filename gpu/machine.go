@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +27,9 @@ type Options struct {
 	Child func(ctx context.Context, args ...string) *exec.Cmd
 	// Note tells people what happens, such as that devices are tested; nil: nobody.
 	Note func(format string, args ...any)
+	// Drivers, when not nil, stand in the place of this system's, for tests; what they list
+	// counts as there without a look at the system.
+	Drivers []probe.Driver
 	// Wrap, when not nil, wraps each device that is opened, to measure it.
 	Wrap func(device.Device) device.Device
 }
@@ -50,9 +52,11 @@ type Machine struct {
 	drivers []probe.Driver
 	book    *probe.Book
 
-	mu     sync.Mutex
-	opened []ops.Backend
-	live   map[string]ops.Backend // those that models can share
+	patience patience
+
+	mu     sync.Mutex // held for a moment only, never over a driver's call
+	opened []*shared
+	live   map[string]*shared // those that models can share
 	closed bool
 }
 
@@ -61,11 +65,14 @@ func NewMachine(o Options) *Machine {
 	if o.Note == nil {
 		o.Note = func(string, ...any) {}
 	}
+	if o.Drivers != nil {
+		return newMachine(o, o.Drivers)
+	}
 	return newMachine(o, Drivers(o.CacheDir))
 }
 
 func newMachine(o Options, drivers []probe.Driver) *Machine {
-	m := &Machine{o: o, drivers: drivers}
+	m := &Machine{o: o, drivers: drivers, patience: patience{open: 30 * time.Second, again: 2 * time.Second}}
 	var names []string
 	for _, d := range drivers {
 		names = append(names, d.Name)
@@ -172,7 +179,7 @@ func (m *Machine) OpenDevice(d probe.Device, c Choice) (*Opened, error) {
 	case c.Exact && !d.Exact():
 		return nil, fmt.Errorf("gpu: %w: exact mode is refused on %s through %s, whose driver breaks its rules: %s", ErrBackend, d.Name, d.API, d.Inexact)
 	}
-	b, err := m.share(deviceKey(d), func() (ops.Backend, error) { return m.open(d) })
+	b, err := m.share(deviceKey(d), func() (ops.Backend, error) { return m.openFirst(d) })
 	if err != nil {
 		return nil, err
 	}
@@ -202,60 +209,11 @@ func (o *Opened) divided(b ops.Backend) (ops.Backend, error) {
 	return split.New(p, b, o.budget), nil
 }
 
-func (m *Machine) open(d probe.Device) (ops.Backend, error) {
-	at := slices.IndexFunc(m.drivers, func(r probe.Driver) bool { return r.Name == d.Driven })
-	if at < 0 {
-		return nil, fmt.Errorf("gpu: %w: there is no driver %q", ErrBackend, d.Driven)
-	}
-	dev, err := m.drivers[at].Open(d.ID)
-	if err != nil {
-		return nil, fmt.Errorf("gpu: %w: open %s: %w", ErrBackend, d.Name, err)
-	}
-	if m.o.Wrap != nil {
-		dev = m.o.Wrap(dev)
-	}
-	return m.drivers[at].Backend(dev, !d.Exact()), nil
-}
-
-func deviceKey(d probe.Device) string { return string(d.API) + " " + d.ID }
-
-// share gives the backend that is open under a key, or opens it; it stays open until the
-// machine is closed.
-func (m *Machine) share(key string, open func() (ops.Backend, error)) (ops.Backend, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
-		return nil, fmt.Errorf("gpu: %w", ops.ErrClosed)
-	}
-	if b := m.live[key]; b != nil {
-		return b, nil
-	}
-	b, err := open()
-	if err != nil {
-		return nil, err
-	}
-	if m.live == nil {
-		m.live = map[string]ops.Backend{}
-	}
-	m.live[key] = b
-	m.opened = append(m.opened, b)
-	return b, nil
-}
-
-// forget makes share open a key anew, where b is what is open under it; nil: whatever is.
-func (m *Machine) forget(key string, b ops.Backend) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if b == nil || m.live[key] == b {
-		delete(m.live, key)
-	}
-}
-
 // Candidates are the devices that "auto" may choose from beside the processor: hardware
 // that passed every test, in exact mode those that keep to it. Where the system shows no
 // sign of a GPU nobody is asked.
 func (m *Machine) Candidates(ctx context.Context, c Choice) []probe.Device {
-	if !hardwareHere() {
+	if m.o.Drivers == nil && !hardwareHere("/dev") {
 		return nil
 	}
 	var out []probe.Device
@@ -268,13 +226,13 @@ func (m *Machine) Candidates(ctx context.Context, c Choice) []probe.Device {
 }
 
 // hardwareHere tells whether the system may have a GPU that programs can use. Only on
-// Linux does it say no: a GPU has a device file there.
-func hardwareHere() bool {
+// Linux does it say no: a GPU has a device file there, in dev.
+func hardwareHere(dev string) bool {
 	if runtime.GOOS != "linux" {
 		return true
 	}
-	for _, pattern := range []string{"/dev/dri/*", "/dev/nvidia[0-9]*", "/dev/nvhost-gpu", "/dev/nvgpu", "/dev/kgsl-3d0", "/dev/mali*", "/dev/pvr*", "/dev/dxg"} {
-		if found, err := filepath.Glob(pattern); err == nil && len(found) > 0 {
+	for _, pattern := range []string{"dri/*", "nvidia[0-9]*", "nvhost-gpu", "nvgpu", "kgsl-3d0", "mali*", "pvr*", "dxg"} {
+		if found, err := filepath.Glob(filepath.Join(dev, pattern)); err == nil && len(found) > 0 {
 			return true
 		}
 	}
@@ -301,44 +259,6 @@ func Probe(w io.Writer, cacheDir string, args []string) error {
 	return probe.Child(w, Drivers(cacheDir), args)
 }
 
-// Recover gives what a model goes on with after its device has failed; it is
-// engine.Config's. A device that was lost is opened anew once, for a driver may have been
-// reset by somebody else's fault; one that hangs, or is lost again, is quarantined. The
-// processor does the rest.
-func (o *Opened) Recover(failure error, failures int) (ops.Backend, error) {
-	if o.device == nil {
-		return nil, nil
-	}
-	lost := errors.Is(failure, ops.ErrDeviceLost)
-	key := deviceKey(*o.device)
-	if lost {
-		o.m.forget(key, o.alone)
-	}
-	if lost && !errors.Is(failure, device.ErrTimeout) && failures == 1 {
-		b, err := o.m.share(key, func() (ops.Backend, error) { return o.m.open(*o.device) })
-		if err == nil {
-			return o.divided(b)
-		}
-	}
-	if lost {
-		o.m.forget(key, nil)
-		o.m.book.Lose(o.device.ID, o.device.API, failure.Error())
-	}
-	return o.m.processor()
-}
-
-// processor is the backend for what fails elsewhere.
-func (m *Machine) processor() (ops.Backend, error) {
-	return m.share("", func() (ops.Backend, error) {
-		b, err := CPU()
-		if err != nil {
-			m.o.Note("no kernels for this processor (%v): going on slowly", err)
-			return ref.New(), nil
-		}
-		return b, nil
-	})
-}
-
 // Close closes all backends; their models must have been closed before. A device that
 // hangs is left behind after a moment.
 func (m *Machine) Close() error {
@@ -349,7 +269,7 @@ func (m *Machine) Close() error {
 	m.mu.Unlock()
 	var errs []error
 	for i := len(opened) - 1; i >= 0; i-- {
-		errs = append(errs, closeSoon(opened[i]))
+		errs = append(errs, closeSoon(opened[i].b))
 	}
 	return errors.Join(errs...)
 }

@@ -19,8 +19,17 @@ import (
 // The test binary is the child of the machines that are tested.
 const childEnv = "GANGLION_GPU_TEST_CHILD"
 
+// openEnv says what the child does instead.
+const openEnv = "GANGLION_GPU_TEST_OPEN"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) != "" {
+		switch os.Getenv(openEnv) {
+		case "crash":
+			panic("a driver that lost its device")
+		case "hang":
+			time.Sleep(time.Hour)
+		}
 		if err := probe.Child(os.Stdout, doubles(nil), os.Args[1:]); err != nil {
 			os.Exit(1)
 		}
@@ -42,6 +51,21 @@ type card struct {
 func (c card) Info() device.Info     { return c.info }
 func (c card) Limits() device.Limits { return device.Limits{} }
 func (c card) Caps() device.Caps     { return device.Caps{} }
+func (c card) Health() error         { return nil }
+func (c card) Close() error          { return nil }
+
+func (c card) NewBuffer(size int64, _ device.Usage) (device.Buffer, error) {
+	return cardMemory{data: make([]byte, size)}, nil
+}
+
+// cardMemory is a buffer in memory.
+type cardMemory struct {
+	device.Buffer
+	data []byte
+}
+
+func (m cardMemory) Write(at int64, data []byte) error { copy(m.data[at:], data); return nil }
+func (m cardMemory) Read(at int64, data []byte) error  { copy(data, m.data[at:]); return nil }
 
 // named is a backend with the name of a device.
 type named struct {
@@ -118,6 +142,7 @@ func unprobed(t *testing.T, opened map[string]int) *Machine {
 		cmd.Env = append(os.Environ(), childEnv+"=1")
 		return cmd
 	}}, doubles(opened))
+	m.patience = patience{open: time.Minute, again: time.Minute} // a busy machine starts children late
 	t.Cleanup(func() { m.Close() })
 	return m
 }

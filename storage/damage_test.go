@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -64,6 +65,7 @@ func TestDamagedFiles(t *testing.T) {
 	copy(leaf[6*pageSize:7*pageSize], randomBytes(pageSize))
 	tornWAL := append([]byte{}, ownWAL...)
 	copy(tornWAL[walHeaderBytes+5*(frameBytes+pageSize)+frameBytes:], randomBytes(100))
+	halfFrame := halfWritten(ownWAL)
 
 	tests := []struct {
 		name             string
@@ -85,6 +87,7 @@ func TestDamagedFiles(t *testing.T) {
 		{"random write-ahead log", good, randomBytes(50000), nil, []string{"-wal"}, 40},
 		{"own write-ahead log", ownDB, ownWAL, nil, nil, ownRows},
 		{"own write-ahead log, damaged in the middle", ownDB, tornWAL, nil, nil, -1},
+		{"own write-ahead log, killed inside a frame", ownDB, halfFrame, nil, nil, ownRows},
 		{"write-ahead log alone", nil, ownWAL, nil, []string{"-wal"}, 0},
 		{"everything random", randomBytes(9000), randomBytes(9000), randomBytes(9000), []string{"", "-journal", "-wal"}, 0},
 	}
@@ -142,6 +145,19 @@ func TestDamagedFiles(t *testing.T) {
 			integrity(t, cfg.Path)
 		})
 	}
+}
+
+// halfWritten is a write-ahead log whose writer was killed when it had written the header of
+// a further frame, of page 1, and not the page: there stands one of an earlier log.
+func halfWritten(wal []byte) []byte {
+	// The frames of the log end at the first whose salts are others.
+	end := walHeaderBytes
+	for end+frameBytes <= len(wal) && bytes.Equal(wal[end+8:end+16], wal[16:24]) {
+		end += frameBytes + pageSize
+	}
+	frame := append([]byte{0, 0, 0, 1, 0, 0, 0, 0}, wal[16:24]...)
+	frame = append(frame, randomBytes(8+pageSize)...)
+	return append(bytes.Clone(wal[:end]), frame...)
 }
 
 // A file that is damaged while it is in use is set aside too, and no answer notices.

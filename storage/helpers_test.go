@@ -65,6 +65,10 @@ func begun(id string) *appliance.Record {
 	return &appliance.Record{
 		ID: id, CreatedAt: testTime, Route: "POST /v1/completions", Client: "test/1", Stream: true,
 		Body: []byte(`{"prompt":"body ` + id + `"}`), Prompt: "prompt " + id,
+		Media: []appliance.MediaNote{
+			{Param: "images[0]", MIME: "image/png", SHA256: "secret words", Bytes: 70000, Width: 640, Height: 480, Tokens: 258},
+			{Param: "audios[0]", MIME: "audio/wav", SHA256: "cd", Bytes: 9000, Seconds: 1.5, Tokens: 187},
+		},
 		Params: []appliance.Param{
 			{Name: "temperature", Value: 0.5, Origin: appliance.FromRequest},
 			{Name: "seed", Value: int64(9007199254740993), Origin: appliance.FromRandom},
@@ -90,6 +94,7 @@ func ended(id string) *appliance.Record {
 	r.Plugins = []appliance.PluginReport{
 		{Name: "xtc", Version: "1.2.0", Hash: "abc", Outcome: "ok", Calls: 4, MicrosPer: 1.5, FuelPer: 1438.25, Changed: 1},
 		{Name: "pii", Version: "0.1.0-rc.1", Hash: "def", Outcome: "skipped", Error: "trap: unreachable in secret words", Rewritten: 2, Rewinds: 3},
+		{Name: "watch", Version: "2.0.0", Hash: "ghi", Outcome: "shadow", Changed: 1, Shadow: true, Choices: []appliance.ShadowChoice{{At: 1, ID: 77, Text: "secret"}}},
 	}
 	r.PluginMeta = map[string]string{"pii.found": `{"secret":"words"}`}
 	r.Backend, r.Device, r.Moved = "cpu", "processor", "vulkan (card) failed; went on with cpu (processor)"

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
@@ -90,9 +91,30 @@ func readHeader(path string) (fileHeader, error) {
 	return parseHeader(page[:n])
 }
 
+// walSum is the running checksum of a write-ahead log over its header and frames.
+type walSum struct {
+	order binary.ByteOrder
+	a, b  uint32
+}
+
+// add goes on over p, whose length is a multiple of eight.
+func (s *walSum) add(p []byte) {
+	for ; len(p) >= 8; p = p[8:] {
+		s.a += s.order.Uint32(p) + s.b
+		s.b += s.order.Uint32(p[4:]) + s.a
+	}
+}
+
+// holds tells whether the checksum is the one that stands at p.
+func (s *walSum) holds(p []byte) bool {
+	return binary.BigEndian.Uint32(p) == s.a && binary.BigEndian.Uint32(p[4:]) == s.b
+}
+
 // foreignWAL tells, in words, why a write-ahead log cannot be the one of a file with
 // the given application id; empty when it may be. SQLite ends a write-ahead log at the
-// first frame whose salts are not those of its header; so does this.
+// first frame whose salts are not those of its header or whose checksum is wrong; so does
+// this. A writer that is killed between the header of a frame and its page leaves one that
+// holds what stood there before: any page of an earlier log.
 func foreignWAL(path string, application uint32) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -106,19 +128,27 @@ func foreignWAL(path string, application uint32) (string, error) {
 	if binary.BigEndian.Uint32(header)&^1 != walMagic {
 		return "it does not begin like a write-ahead log", nil
 	}
-	page := int64(binary.BigEndian.Uint32(header[8:]))
-	if page != pageSize {
+	if page := binary.BigEndian.Uint32(header[8:]); page != pageSize {
 		return fmt.Sprintf("its pages have %d bytes", page), nil
 	}
-	frame := make([]byte, frameBytes+headerBytes)
-	for at := int64(walHeaderBytes); ; at += frameBytes + page {
-		if _, err := f.ReadAt(frame, at); err != nil {
-			if errors.Is(err, io.EOF) {
+	sum := walSum{order: binary.LittleEndian}
+	if header[3]&1 != 0 {
+		sum.order = binary.BigEndian
+	}
+	if sum.add(header[:24]); !sum.holds(header[24:]) {
+		return "", nil // SQLite begins it anew
+	}
+	in, frame := bufio.NewReaderSize(f, 1<<16), make([]byte, frameBytes+pageSize)
+	for {
+		if _, err := io.ReadFull(in, frame); err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 				return "", nil
 			}
 			return "", err
 		}
-		if !bytes.Equal(frame[8:16], header[16:24]) {
+		sum.add(frame[:8])
+		sum.add(frame[frameBytes:])
+		if !bytes.Equal(frame[8:16], header[16:24]) || !sum.holds(frame[16:]) {
 			return "", nil
 		}
 		if binary.BigEndian.Uint32(frame) != 1 {

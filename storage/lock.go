@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"ganglion/storage/filelock"
 )
 
 // processLock tells processes that have the log open apart from dead ones. Each holds
@@ -29,12 +31,12 @@ func lockProcess(path string) (*processLock, error) {
 	l := &processLock{file: f}
 	// Another process holds it exclusively only while it opens the log.
 	for deadline := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
-		ok, err := lockFile(f, true)
+		ok, err := filelock.Try(f, true)
 		if ok || err != nil {
 			l.alone = true
 			return l, nil
 		}
-		if ok, _ := lockFile(f, false); ok {
+		if ok, _ := filelock.Try(f, false); ok {
 			return l, nil
 		}
 		if time.Now().After(deadline) {
@@ -52,7 +54,7 @@ func (l *processLock) share() {
 	}
 	l.alone = false
 	for range 100 {
-		if ok, err := lockFile(l.file, false); ok || err != nil {
+		if ok, err := filelock.Try(l.file, false); ok || err != nil {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -62,10 +64,10 @@ func (l *processLock) share() {
 // exclude tries to be alone again.
 func (l *processLock) exclude() bool {
 	if !l.alone {
-		ok, err := lockFile(l.file, true)
+		ok, err := filelock.Try(l.file, true)
 		if l.alone = ok || err != nil; !l.alone {
 			// Some systems give the shared lock up in the attempt.
-			_, _ = lockFile(l.file, false)
+			_, _ = filelock.Try(l.file, false)
 		}
 	}
 	return l.alone

@@ -41,13 +41,17 @@ func parsePlugins(r *appliance.Record, plugins, meta string) error {
 	return nil
 }
 
+// maxCode is longer than the code of any error of a plugin.
+const maxCode = 64
+
 // withoutPluginText leaves out what plugins wrote, which may hold words of the text; what
 // they did and cost stays.
 func withoutPluginText(r *appliance.Record) {
 	r.PluginMeta = nil
 	reports := make([]appliance.PluginReport, len(r.Plugins))
 	for i, p := range r.Plugins {
-		p.Error = p.Code()
+		p.Error = p.Code()[:min(len(p.Code()), maxCode)]
+		p.Choices = nil
 		reports[i] = p
 	}
 	r.Plugins = reports

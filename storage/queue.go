@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -141,28 +142,79 @@ func (l *Log) newOp(r *appliance.Record, end bool) *op {
 		o.written = make(chan struct{})
 	}
 	rec := &o.record
+	l.keepFiles(rec, end)
 	if l.cfg.NoText {
 		o.kept = keptNoText
 		withoutText(rec)
 		rec.Params = withoutWords(rec.Params)
 		rec.ErrorMessage = ""
 		withoutPluginText(rec)
-	} else if limit := l.size.maxRecord; limit > 0 && int64(len(rec.Body))+int64(len(rec.Prompt))+int64(len(rec.Text)) > limit {
-		o.kept = keptTooLarge
-		withoutText(rec)
 	}
-	o.bytes = int64(len(rec.Body)+len(rec.Prompt)+len(rec.Text)) + 1024
-	for i := range rec.Tokens {
-		o.bytes += 16 + 24*int64(len(rec.Tokens[i].Top))
-	}
-	o.bytes += 512 * int64(len(rec.Plugins))
-	for key, value := range rec.PluginMeta {
-		o.bytes += int64(len(key) + len(value))
+	o.bytes = sizeOf(rec)
+	if limit := l.size.maxRecord; limit > 0 && o.bytes > limit+sizeOfFiles(rec) {
+		o.leaveOut()
 	}
 	return o
 }
 
-func withoutText(r *appliance.Record) { r.Body, r.Prompt, r.Text, r.Tokens = nil, "", "", nil }
+// leaveOut keeps the facts of a record that is too large, and not its text.
+func (o *op) leaveOut() {
+	if o.kept == keptAll {
+		o.kept = keptTooLarge
+	}
+	withoutText(&o.record)
+	withoutPluginText(&o.record)
+	o.record.ErrorMessage = ""
+	o.record.Params = withoutWords(o.record.Params)
+	o.bytes = sizeOf(&o.record)
+}
+
+// sizeOf is about what a record takes up.
+func sizeOf(r *appliance.Record) int64 {
+	n := int64(len(r.Body)+len(r.Prompt)+len(r.Text)+len(r.ErrorMessage)) + 1024
+	for i := range r.Tokens {
+		t := &r.Tokens[i]
+		n += 16 + int64(len(t.Text)) + 16*int64(len(t.Top))
+		for _, a := range t.Top {
+			n += int64(len(a.Text))
+		}
+	}
+	for i := range r.Params {
+		switch r.Params[i].Value.(type) {
+		case nil, bool, int, int32, int64, uint64, float32, float64:
+		default:
+			b, _ := json.Marshal(r.Params[i].Value) // an error is the writer's to tell
+			n += int64(len(b))
+		}
+	}
+	n += sizeOfFiles(r) + 256*int64(len(r.Media))
+	for i := range r.Plugins {
+		n += 512 + int64(len(r.Plugins[i].Error))
+		for _, c := range r.Plugins[i].Choices {
+			n += 48 + int64(len(c.Text))
+		}
+	}
+	if len(r.PluginMeta) > 0 {
+		b, _ := json.Marshal(r.PluginMeta)
+		n += int64(len(b))
+	}
+	return n
+}
+
+func sizeOfFiles(r *appliance.Record) (n int64) {
+	for _, f := range r.Files {
+		n += int64(len(f))
+	}
+	return n
+}
+
+func withoutText(r *appliance.Record) {
+	r.Body, r.Prompt, r.Text, r.Tokens, r.Files = nil, "", "", nil, nil
+	r.Media = slices.Clone(r.Media) // the record is the caller's
+	for i := range r.Media {
+		r.Media[i].SHA256, r.Media[i].Kept = "", false // the hash tells a picture that somebody else has
+	}
+}
 
 // withoutWords keeps the values that are numbers or yes/no; stop strings and the
 // like become null.

@@ -128,15 +128,15 @@ func (l *Log) Get(ctx context.Context, id string) (*appliance.Record, error) {
 		return nil, l.notOpen()
 	}
 	query := "SELECT " + fmt.Sprintf(summaryColumns, "prompt", "text") +
-		", params, body, tokens, plugins, plugin_meta FROM requests JOIN request_data USING (seq) WHERE id = ?"
+		", params, body, tokens, plugins, plugin_meta, media FROM requests JOIN request_data USING (seq) WHERE id = ?"
 	var (
 		r            appliance.Record
 		params       string
 		body, tokens []byte
 
-		plugins, meta string
+		plugins, meta, media string
 	)
-	_, err := scanSummary(l.read.QueryRowContext(ctx, query, id), &r, &params, &body, &tokens, &plugins, &meta)
+	_, err := scanSummary(l.read.QueryRowContext(ctx, query, id), &r, &params, &body, &tokens, &plugins, &meta, &media)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -146,6 +146,11 @@ func (l *Log) Get(ctx context.Context, id string) (*appliance.Record, error) {
 	r.Body = body
 	if r.Params, err = parseParams(params); err != nil {
 		return nil, fmt.Errorf("storage: record %q: parameters: %w", id, err)
+	}
+	if media != "" {
+		if err := json.Unmarshal([]byte(media), &r.Media); err != nil {
+			return nil, fmt.Errorf("storage: record %q: media: %w", id, err)
+		}
 	}
 	if r.Tokens, err = parseTokens(tokens, r.Text); err == nil {
 		err = parsePlugins(&r, plugins, meta)

@@ -151,6 +151,7 @@ func (l *Log) deleteOldest(ctx context.Context, condition string, args ...any) (
 // endOfBatch finds the last row of the next batch to delete.
 func (l *Log) endOfBatch(ctx context.Context, condition string, args ...any) (last int64, found bool, err error) {
 	rows, err := l.write.QueryContext(ctx, `SELECT seq, octet_length(prompt) + octet_length(text) + coalesce(octet_length(body), 0)
+			+ coalesce((SELECT sum(octet_length(file)) FROM media_files f WHERE f.seq = requests.seq), 0)
 		FROM requests JOIN request_data USING (seq) WHERE outcome <> ? AND `+condition+` ORDER BY seq LIMIT ?`,
 		append(append([]any{appliance.OutcomeOpen}, args...), deleteRows)...)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -116,6 +117,84 @@ func TestTooLargeRecord(t *testing.T) {
 	}
 	if s := l.Stats(); s.Bytes > 1<<20 {
 		t.Errorf("%d bytes", s.Bytes)
+	}
+}
+
+// Whatever of a record is large, its facts are kept, few others make room for it, and what
+// comes later is written.
+func TestNoRecordHoldsUpTheOthers(t *testing.T) {
+	long := strings.Repeat("a long text ", 1<<18)
+	for name, change := range map[string]func(*appliance.Record){
+		"nothing":      func(*appliance.Record) {},
+		"body":         func(r *appliance.Record) { r.Body = []byte(long) },
+		"prompt":       func(r *appliance.Record) { r.Prompt = long },
+		"text":         func(r *appliance.Record) { r.Text = long },
+		"tokens":       func(r *appliance.Record) { r.Tokens = make([]appliance.Token, 1<<18) },
+		"alternatives": func(r *appliance.Record) { r.Tokens[0].Top = make([]appliance.Alternative, 1<<18) },
+		"token text":   func(r *appliance.Record) { r.Tokens[0].Top = []appliance.Alternative{{Text: long}} },
+		"stop":         func(r *appliance.Record) { r.Params[2].Value = []string{long} },
+		"error":        func(r *appliance.Record) { r.ErrorMessage = long },
+		"plugin":       func(r *appliance.Record) { r.Plugins[0].Error = long },
+		"choices":      func(r *appliance.Record) { r.Plugins[2].Choices = []appliance.ShadowChoice{{Text: long}} },
+		"meta":         func(r *appliance.Record) { r.PluginMeta = map[string]string{"a": long} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := testConfig(t)
+			cfg.MaxBytes = minMaxBytes
+			l := open(t, cfg)
+			put(t, l, "before", 0, 20)
+			r := ended("large")
+			change(r)
+			l.Begin(t.Context(), r)
+			l.End(r)
+			put(t, l, "after", 0, 20)
+			got, err := l.Get(t.Context(), "large")
+			if err != nil || got == nil || got.Outcome != r.Outcome || got.PromptTokens != 7 || len(got.Plugins) != 3 {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			if whole := got.Text != "" && got.Prompt != "" && len(got.Tokens) > 0; whole != (name == "nothing") {
+				t.Errorf("the text is there: %v", whole)
+			}
+			if s := l.Stats(); s.Rows != 41 || s.Dropped != 0 || s.State != StateOK || s.Bytes > minMaxBytes {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// An estimate that was too low costs the record its text and nothing else: the writer
+// neither waits for room that never comes nor does it give other records up.
+func TestEstimateTooLow(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.MaxBytes = minMaxBytes
+	l := open(t, cfg)
+	put(t, l, "before", 0, 5)
+	o := l.newOp(ended("large"), true)
+	o.record.Text = strings.Repeat("a", 2*minMaxBytes) // o.bytes is what it was
+	if !l.queue.add(o) {
+		t.Fatal("the queue is full")
+	}
+	put(t, l, "after", 0, 5)
+	got, err := l.Get(t.Context(), "large")
+	if err != nil || got == nil || got.Text != "" || got.PromptTokens != 7 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if s := l.Stats(); s.Dropped != 0 || s.State != StateOK || s.Waiting != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A record that has no text to lose and fits nowhere is given up, and it alone.
+func TestRecordThatFitsNowhere(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.MaxBytes, cfg.NoText = minMaxBytes, true
+	l := open(t, cfg)
+	r := ended("large")
+	r.Media = make([]appliance.MediaNote, 1<<15)
+	l.End(r)
+	put(t, l, "after", 0, 5)
+	if s := l.Stats(); s.Rows != 5 || s.Dropped != 1 || s.Waiting != 0 {
+		t.Errorf("%+v", s)
 	}
 }
 

@@ -34,6 +34,9 @@ type Config struct {
 	// number or a yes/no.
 	NoText bool
 
+	// Media keeps the files of pictures and sounds, where text is kept.
+	Media bool
+
 	// Limits; 0 sets none, so that whoever opens the log only to read it deletes nothing.
 	MaxAge   time.Duration // rows older than this are deleted
 	MaxBytes int64         // of the file with its write-ahead log; the oldest rows make room. At least 1 MiB

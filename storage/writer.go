@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"ganglion/appliance"
@@ -132,7 +133,10 @@ func (l *Log) writeOps(ops []*op) (left []*op, err error) {
 			errA = errB
 		}
 		return append(a, b...), errA
-	case isPassing(err):
+	case errors.Is(err, errTooLarge) && ops[0].kept == keptAll:
+		ops[0].leaveOut()
+		return l.writeOps(ops)
+	case isPassing(err) && !(errors.Is(err, errTooLarge) && sizeOf(&ops[0].record) > l.size.maxRecord):
 		return ops, err
 	default:
 		// The record itself cannot be written; trying again would not help.
@@ -150,6 +154,10 @@ func (o *op) release() {
 		close(o.written)
 	}
 }
+
+// errTooLarge marks a write for which the log has no room even when it is empty but for
+// the rows of answers under way.
+var errTooLarge = errors.New("larger than the room of the log")
 
 // writeBatch writes operations in one transaction.
 func (l *Log) writeBatch(ops []*op) error {
@@ -170,10 +178,18 @@ func (l *Log) writeBatch(ops []*op) error {
 	if isFull(err) && l.size.maxBytes > 0 {
 		// The estimate was too low. If it was our own limit and not the disk, there
 		// is room after this.
-		if err := l.makeRoom(ctx, l.size.maxBytes/8); err != nil {
+		need = l.size.maxBytes / 8
+		for _, o := range ops {
+			need += 2 * sizeOf(&o.record)
+		}
+		if err := l.makeRoom(ctx, need); err != nil {
 			return err
 		}
-		rows, err = l.insertAll(ctx, ops)
+		if rows, err = l.insertAll(ctx, ops); isFull(err) {
+			if used, errUsed := usedBytes(ctx, l.write); errUsed == nil && used+need > l.size.maxBytes {
+				err = fmt.Errorf("%w: %w", errTooLarge, err)
+			}
+		}
 	}
 	if err != nil {
 		return err
@@ -225,7 +241,7 @@ INSERT INTO requests (id, created_at, outcome, route, client, stream, seed,
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO NOTHING`
 
-const insertData = `INSERT INTO request_data (seq, params, body) VALUES (?, ?, ?)`
+const insertData = `INSERT INTO request_data (seq, params, body, media) VALUES (?, ?, ?, ?)`
 
 // insert makes the row of a record unless it is there.
 func (o *op) insert(ctx context.Context, tx *sql.Tx) (int64, error) {
@@ -247,8 +263,14 @@ func (o *op) insert(ctx context.Context, tx *sql.Tx) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, err = tx.ExecContext(ctx, insertData, seq, string(params), r.Body)
-	return n, err
+	media, err := formatMedia(r)
+	if err != nil {
+		return 0, err
+	}
+	if _, err = tx.ExecContext(ctx, insertData, seq, string(params), r.Body, media); err != nil {
+		return 0, err
+	}
+	return n, insertFiles(ctx, tx, seq, r)
 }
 
 const updateRequest = `

@@ -15,6 +15,9 @@ import (
 	"ganglion/web/api"
 )
 
+// detailsOfStages asks for what built-in stages did to each token, beside all that 1 asks for.
+const detailsOfStages = "stages"
+
 // defaultTop is the number of alternatives per token on Ganglion-Details: 1 when
 // the request does not say.
 const defaultTop = 5
@@ -31,12 +34,19 @@ func (s *Server) completions(w *response, r *http.Request, _ httprouter.Params) 
 	if err != nil {
 		return err
 	}
+	letGo, err := s.holdFiles(r.Context(), req.Params.Media, len(data))
+	defer letGo()
+	if err != nil {
+		return err
+	}
 	if err := pluginHeader(r.Header, req); err != nil {
 		return err
 	}
-	details := r.Header.Get("Ganglion-Details") == "1"
+	details := r.Header.Get("Ganglion-Details") == "1" || r.Header.Get("Ganglion-Details") == detailsOfStages
 	if details {
+		req.Params.StageChanges = r.Header.Get("Ganglion-Details") == detailsOfStages
 		req.Params.Logprobs = true
+		req.Params.PluginChanges = true
 		if req.Params.TopLogprobs == 0 {
 			req.Params.TopLogprobs = defaultTop
 		}
@@ -130,6 +140,7 @@ func (a *answer) whole(ctx context.Context, w *response) error {
 	for i, c := range a.running {
 		res, err := c.Wait(ctx)
 		if err != nil {
+			tellPlugins(w, pluginsOf(err))
 			return a.renamed(err)
 		}
 		results[i] = res
@@ -144,9 +155,7 @@ func (a *answer) whole(ctx context.Context, w *response) error {
 	if a.details {
 		out.Ganglion = a.ganglion(results[0])
 	}
-	if p := pluginSummary(results); p != "" {
-		w.Header().Set(headerPlugins, p)
-	}
+	tellPlugins(w, pluginSummary(results))
 	w.json(http.StatusOK, encode(out))
 	return nil
 }
@@ -209,6 +218,13 @@ func detailsOf(tokens []appliance.Token) *api.Details {
 			top[j] = api.TopDetail{ID: alt.ID, Text: alt.Text, Logprob: finite(alt.Logprob)}
 		}
 		d.Tokens[i] = api.TokenDetail{ID: t.ID, Text: t.Text, Logprob: finite(t.Logprob), Offset: t.Offset, Top: top}
+		for _, c := range t.Changes {
+			change := api.TokenChange{Plugin: c.Plugin, Stage: c.Stage, Kind: c.Kind, Left: c.Left, Temperature: c.Temperature}
+			if c.From != nil {
+				change.From = &api.ChangeFrom{ID: c.From.ID, Text: c.From.Text}
+			}
+			d.Tokens[i].Changes = append(d.Tokens[i].Changes, change)
+		}
 	}
 	return d
 }
@@ -241,8 +257,8 @@ func (a *answer) usage(results []*appliance.Result) *api.Usage {
 func (a *answer) ganglion(r *appliance.Result) *api.Ganglion {
 	ms := func(d interface{ Seconds() float64 }) float64 { return d.Seconds() * 1000 }
 	g := &api.Ganglion{
-		Plugins: r.Plugins,
-		ID:      r.ID, Seed: r.Seed, Params: r.Params, Warnings: r.Warnings,
+		Plugins: appliance.OwnReports(r.Plugins), PluginMeta: pluginMeta(appliance.OwnMeta(r.PluginMeta)),
+		ID: r.ID, Seed: r.Seed, Params: r.Params, Warnings: r.Warnings,
 		CachedTokens: r.Usage.CachedTokens, Drafted: r.DraftedTokens, Accepted: r.AcceptedTokens, Model: r.Model, Backend: r.Backend, Numerics: a.info.numerics,
 		Timings: api.Timings{
 			QueueMS: ms(r.Timings.Queue), PrefillMS: ms(r.Timings.Prefill),

@@ -21,7 +21,6 @@ const (
 	codeTimeout  appliance.Code = "request_timeout"      // the client stopped sending
 	codeEncoding appliance.Code = "unsupported_encoding" // a compressed body
 	codeDisk     appliance.Code = "insufficient_storage" // an upload does not fit
-	codeExists   appliance.Code = "already_exists"       // an upload would replace a file
 )
 
 // failure is how a code looks on the wire.
@@ -34,42 +33,47 @@ type failure struct {
 
 // failures is the one table from code to status.
 var failures = map[appliance.Code]failure{
-	appliance.CodeInvalid:          {status: http.StatusBadRequest},
-	appliance.CodeInvalidType:      {status: http.StatusBadRequest},
-	appliance.CodeInvalidJSON:      {status: http.StatusBadRequest},
-	appliance.CodeInvalidUTF8:      {status: http.StatusBadRequest},
-	appliance.CodeDuplicateKey:     {status: http.StatusBadRequest},
-	appliance.CodeMissing:          {status: http.StatusBadRequest},
-	appliance.CodeEmptyPrompt:      {status: http.StatusBadRequest},
-	appliance.CodeContextLength:    {status: http.StatusBadRequest},
-	appliance.CodeUnsupportedMedia: {status: http.StatusBadRequest},
-	appliance.CodeImageTooLarge:    {status: http.StatusBadRequest},
-	appliance.CodeModelFile:        {status: http.StatusBadRequest},
-	media.CodeBroken:               {status: http.StatusBadRequest},
-	media.CodeWrongModality:        {status: http.StatusBadRequest},
-	media.CodeUnknownType:          {status: http.StatusBadRequest},
-	media.CodeRemote:               {status: http.StatusBadRequest},
-	media.CodeLocal:                {status: http.StatusBadRequest},
-	appliance.CodeUnauthorized:     {status: http.StatusUnauthorized},
-	appliance.CodeForbiddenHost:    {status: http.StatusForbidden},
-	appliance.CodeForbiddenOrigin:  {status: http.StatusForbidden},
-	appliance.CodeNotFound:         {status: http.StatusNotFound},
-	appliance.CodeMethod:           {status: http.StatusMethodNotAllowed},
-	codeTimeout:                    {status: http.StatusRequestTimeout},
-	codeExists:                     {status: http.StatusConflict},
-	appliance.CodeBodyTooLarge:     {status: http.StatusRequestEntityTooLarge},
-	appliance.CodeMediaTooLarge:    {status: http.StatusRequestEntityTooLarge},
-	codeEncoding:                   {status: http.StatusUnsupportedMediaType},
-	appliance.CodeCancelled:        {status: 499}, // nginx's number for a client that left
-	appliance.CodeInternal:         {status: http.StatusInternalServerError},
-	appliance.CodePlugin:           {status: http.StatusInternalServerError},
-	appliance.CodeRefused:          {status: http.StatusBadRequest},
-	appliance.CodeQueueFull:        {status: http.StatusServiceUnavailable, retryAfter: 1},
-	appliance.CodeLoading:          {status: http.StatusServiceUnavailable, retryAfter: 1},
-	appliance.CodeNoModel:          {status: http.StatusServiceUnavailable, retryAfter: 5},
-	appliance.CodeShutdown:         {status: http.StatusServiceUnavailable, retryAfter: 5},
-	appliance.CodeOutOfMemory:      {status: http.StatusServiceUnavailable},
-	codeDisk:                       {status: http.StatusInsufficientStorage},
+	appliance.CodeInvalid:         {status: http.StatusBadRequest},
+	appliance.CodeInvalidType:     {status: http.StatusBadRequest},
+	appliance.CodeInvalidJSON:     {status: http.StatusBadRequest},
+	appliance.CodeInvalidUTF8:     {status: http.StatusBadRequest},
+	appliance.CodeDuplicateKey:    {status: http.StatusBadRequest},
+	appliance.CodeMissing:         {status: http.StatusBadRequest},
+	appliance.CodeEmptyPrompt:     {status: http.StatusBadRequest},
+	appliance.CodeContextLength:   {status: http.StatusBadRequest},
+	appliance.CodeModality:        {status: http.StatusBadRequest},
+	appliance.CodeMediaCount:      {status: http.StatusBadRequest},
+	appliance.CodeMediaDecode:     {status: http.StatusBadRequest},
+	appliance.CodeMediaTimeout:    {status: http.StatusRequestTimeout},
+	appliance.CodeImageTooLarge:   {status: http.StatusBadRequest},
+	appliance.CodeModelFile:       {status: http.StatusBadRequest},
+	media.CodeBroken:              {status: http.StatusBadRequest},
+	media.CodeWrongModality:       {status: http.StatusBadRequest},
+	media.CodeUnknownType:         {status: http.StatusUnsupportedMediaType},
+	media.CodeRemote:              {status: http.StatusBadRequest},
+	media.CodeLocal:               {status: http.StatusBadRequest},
+	appliance.CodeUnauthorized:    {status: http.StatusUnauthorized},
+	appliance.CodeForbiddenHost:   {status: http.StatusForbidden},
+	appliance.CodeForbiddenOrigin: {status: http.StatusForbidden},
+	appliance.CodeForbiddenCode:   {status: http.StatusForbidden},
+	appliance.CodeNotFound:        {status: http.StatusNotFound},
+	appliance.CodeMethod:          {status: http.StatusMethodNotAllowed},
+	codeTimeout:                   {status: http.StatusRequestTimeout},
+	appliance.CodeExists:          {status: http.StatusConflict},
+	appliance.CodePluginFile:      {status: http.StatusBadRequest},
+	appliance.CodeBodyTooLarge:    {status: http.StatusRequestEntityTooLarge},
+	appliance.CodeMediaTooLarge:   {status: http.StatusRequestEntityTooLarge},
+	codeEncoding:                  {status: http.StatusUnsupportedMediaType},
+	appliance.CodeCancelled:       {status: 499}, // nginx's number for a client that left
+	appliance.CodeInternal:        {status: http.StatusInternalServerError},
+	appliance.CodePlugin:          {status: http.StatusInternalServerError},
+	appliance.CodeRefused:         {status: http.StatusBadRequest},
+	appliance.CodeQueueFull:       {status: http.StatusServiceUnavailable, retryAfter: 1},
+	appliance.CodeLoading:         {status: http.StatusServiceUnavailable, retryAfter: 1},
+	appliance.CodeNoModel:         {status: http.StatusServiceUnavailable, retryAfter: 5},
+	appliance.CodeShutdown:        {status: http.StatusServiceUnavailable, retryAfter: 5},
+	appliance.CodeOutOfMemory:     {status: http.StatusServiceUnavailable},
+	codeDisk:                      {status: http.StatusInsufficientStorage},
 }
 
 // errorType is the type of an error object.
@@ -113,7 +117,9 @@ func errorBody(e *appliance.Error) []byte {
 		Message: cut(e.Message, 1024), Type: errorType(failures[e.Code].status), Code: &code,
 	}}
 	if f := e.Plugin; f != nil {
-		body.Error.Type, body.Error.Code = string(appliance.CodePlugin), &f.Code
+		if e.Code == appliance.CodePlugin { // else it refused, which is the request's fault
+			body.Error.Type, body.Error.Code = string(appliance.CodePlugin), &f.Code
+		}
 		body.Error.Plugin, body.Error.Version, body.Error.Step = f.Plugin, f.Version, &f.Step
 	}
 	if e.Param != "" {

@@ -30,6 +30,7 @@ type bench struct {
 	console  *syncBuffer
 	url      string
 	client   *http.Client
+	dial     func() (net.Conn, error)
 }
 
 // setup says what is particular about a bench.
@@ -37,9 +38,61 @@ type setup struct {
 	script  appliancetest.Script
 	model   *appliancetest.Scripted // instead of script
 	options appliancetest.Options
+	encoder appliance.Encoder
 	service appliance.Config
 	config  Config // overrides; Completer and what belongs to it is set here
 	noModel bool
+	// pipes has connections in memory: a bubble of testing/synctest has a time of its own
+	// then, which passes while all wait, and a limit of milliseconds is met on any machine.
+	pipes bool
+}
+
+// pipes is a listener whose connections are in memory.
+type pipes struct {
+	calls  chan net.Conn
+	closed chan struct{}
+	close  func()
+}
+
+func newPipes() *pipes {
+	closed := make(chan struct{})
+	return &pipes{calls: make(chan net.Conn), closed: closed, close: sync.OnceFunc(func() { close(closed) })}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.calls:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.close()
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
+
+func (p *pipes) dial() (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.calls <- server:
+		return client, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// listen gives a server its listener and the way to it.
+func (o *setup) listen() (net.Listener, func() (net.Conn, error), error) {
+	if o.pipes {
+		p := newPipes()
+		return p, p.dial, nil
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return l, func() (net.Conn, error) { return net.Dial("tcp", l.Addr().String()) }, err
 }
 
 // syncBuffer is a console that several goroutines write.
@@ -60,12 +113,15 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// start starts a server that ends with the test.
+// start starts a server that ends with the test. No seed is drawn unless the setup says how.
 func start(t *testing.T, o setup) *bench {
 	t.Helper()
-	b := &bench{t: t, recorder: &appliancetest.Recorder{}, metrics: NewMetrics(), console: &syncBuffer{}, client: &http.Client{Transport: &http.Transport{}}}
+	b := &bench{t: t, recorder: &appliancetest.Recorder{}, metrics: NewMetrics(), console: &syncBuffer{}}
 	logger := slog.New(slog.NewTextHandler(b.console, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o.service.Recorder, o.service.Logger = b.metrics.Recorder(b.recorder), logger
+	if o.service.Rand == nil {
+		o.service.Rand = appliancetest.Seed
+	}
 	var err error
 	if b.service, err = appliance.NewService(o.service); err != nil {
 		t.Fatal(err)
@@ -74,17 +130,22 @@ func start(t *testing.T, o setup) *bench {
 		if b.model = o.model; b.model == nil {
 			b.model = appliancetest.NewScripted(o.script, o.options)
 		}
-		b.service.Use(b.model)
+		if o.encoder != nil {
+			b.service.Use(appliance.WithEncoder(b.model, o.encoder))
+		} else {
+			b.service.Use(b.model)
+		}
 	}
 	c := o.config
-	c.Completer, c.Status, c.Vocabulary, c.Metrics, c.Logger = FromService(b.service), b.service.Status, b.service.Vocabulary, b.metrics, logger
+	c.Completer, c.Status, c.Vocabulary, c.Measure, c.Metrics, c.Logger = FromService(b.service), b.service.Status, b.service.Vocabulary, b.service.Measure, b.metrics, logger
 	if b.server, err = New(c); err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	var listener net.Listener
+	if listener, b.dial, err = o.listen(); err != nil {
 		t.Fatal(err)
 	}
+	b.client = &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return b.dial() }}}
 	b.url = "http://" + listener.Addr().String()
 	hs := b.server.HTTPServer()
 	served := make(chan struct{})

@@ -63,7 +63,7 @@ func (s *Server) degraded(st *appliance.Status) (what []string) {
 func (s *Server) status(w *response, _ *http.Request, _ httprouter.Params) error {
 	st := s.cfg.Status()
 	out := api.Status{
-		State: string(st.State), Version: s.cfg.Version, Model: modelInfo(st.Model), Adapters: adapters(st.Adapters), Loading: loading(st.Loading),
+		State: string(st.State), Version: s.cfg.Version, Model: modelInfo(st.Model), Encoder: encoderInfo(st.Encoder), Films: films(&st), Media: s.limits(), Adapters: adapters(st.Adapters), Loading: loading(st.Loading),
 		Error: st.Error, Running: st.Running, Queued: st.Queued, QueueMax: st.QueueMax,
 		Devices: []api.Device{}, Notes: []string{}, Log: api.LogStatus{State: "off"},
 	}
@@ -94,6 +94,26 @@ func adapters(list []appliance.AdapterStatus) []api.Adapter {
 		out[i] = api.Adapter{ID: a.ID, Name: a.Name, Path: a.Path, Hash: a.Hash, Bytes: a.Bytes, Weights: a.Weights, Scale: a.Scale}
 	}
 	return out
+}
+
+func encoderInfo(e *appliance.EncoderInfo) *api.Encoder {
+	if e == nil {
+		return nil
+	}
+	return &api.Encoder{Name: e.Name, Path: e.Path, Images: e.Images, Audios: e.Audios, Videos: e.Images} // a film is pictures
+}
+
+func (s *Server) limits() api.Limits {
+	l := s.cfg.Media
+	return api.Limits{BodyBytes: s.cfg.MaxBody, ItemBytes: l.ItemBytes, Bytes: l.TotalBytes, Images: l.Images, Audios: l.Audios, Videos: l.Videos}
+}
+
+func films(st *appliance.Status) api.Films {
+	f := api.Films{State: string(st.Films.State), Share: st.Films.Share}
+	if st.Films.Err != nil {
+		f.Error = st.Films.Err.Error()
+	}
+	return f
 }
 
 func modelInfo(m *engine.Info) *api.ModelInfo {

@@ -129,6 +129,26 @@ func (s *Server) reserve(ctx context.Context, n int64) (*reservation, error) {
 	return &reservation{s.bodies, n}, nil
 }
 
+// holdFiles waits until the files that a request names fit into the memory for bodies, as the
+// bytes that it brings itself do. The caller calls release when they are no longer held.
+func (s *Server) holdFiles(ctx context.Context, items []appliance.Media, sent int) (release func(), err error) {
+	n := -int64(sent)
+	for _, m := range items {
+		n += int64(len(m.Data))
+		for _, f := range m.Frames {
+			n += int64(len(f.Data))
+		}
+	}
+	if s.cfg.Media.Folder == "" || n <= smallBody {
+		return func() {}, nil
+	}
+	held, err := s.reserve(ctx, n)
+	if err != nil {
+		return func() {}, err
+	}
+	return held.release, nil
+}
+
 // keep gives back what a body that was read does not need: a chunked body reserves
 // as much as may come, and an answer may take minutes. A small body needs nothing.
 func (r *reservation) keep(size int64) {

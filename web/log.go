@@ -1,9 +1,9 @@
 package web
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/julienschmidt/httprouter"
@@ -80,22 +80,39 @@ func (s *Server) getLog(w *response, r *http.Request, p httprouter.Params) error
 	if out.Params == nil {
 		out.Params = []appliance.Param{}
 	}
+	if out.Media = rec.Media; out.Media == nil {
+		out.Media = []appliance.MediaNote{}
+	}
 	if out.Plugins = rec.Plugins; out.Plugins == nil {
 		out.Plugins = []appliance.PluginReport{}
 	}
-	for key, value := range rec.PluginMeta {
-		if out.PluginMeta == nil {
-			out.PluginMeta = make(map[string]json.RawMessage, len(rec.PluginMeta))
-		}
-		if json.Valid([]byte(value)) {
-			out.PluginMeta[key] = json.RawMessage(value)
-		}
-	}
+	out.PluginMeta = pluginMeta(rec.PluginMeta)
 	if !rec.EndedAt.IsZero() {
 		out.EndedAt = &rec.EndedAt
 	}
 	w.json(http.StatusOK, encode(out))
 	return nil
+}
+
+// getLogMedia answers GET /v1/log/{id}/media/{place} with a file that a request brought. It
+// goes out as bytes of no kind, so that no browser takes it for a page of this server.
+func (s *Server) getLogMedia(w *response, r *http.Request, p httprouter.Params) error {
+	var file []byte
+	if place, err := strconv.Atoi(p.ByName("place")); err == nil && s.cfg.Log != nil {
+		if file, err = s.cfg.Log.MediaFile(r.Context(), p.ByName("id"), place); err != nil {
+			return err
+		}
+	}
+	if file == nil {
+		return appliance.Errorf(appliance.CodeNotFound, "", "the log has no such file")
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Disposition", "attachment")
+	h.Set("Content-Length", strconv.Itoa(len(file)))
+	w.WriteHeader(http.StatusOK)
+	_, err := w.Write(file)
+	return err
 }
 
 func summary(r *appliance.Record) api.RecordSummary {

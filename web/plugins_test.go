@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"ganglion/appliance"
 	"ganglion/appliance/appliancetest"
@@ -18,7 +19,8 @@ import (
 func plugged(t *testing.T, service appliance.Config) *bench {
 	t.Helper()
 	code := func(name string, h abi.Hook, c pipelinetest.Code) *pipelinetest.Plugin {
-		return &pipelinetest.Plugin{Manifest: abi.Manifest{Name: name, Version: "1.2.0", Slot: abi.SlotText}, Hooks: map[abi.Hook]pipelinetest.Code{h: c}}
+		return &pipelinetest.Plugin{Manifest: abi.Manifest{Name: name, Version: "1.2.0", Slot: abi.SlotText}, Hooks: map[abi.Hook]pipelinetest.Code{h: c},
+			OpenFuel: 12_000_000, OpenTime: time.Millisecond}
 	}
 	second := func(c pipelinetest.Code) pipelinetest.Code {
 		return func(f *pipelinetest.Frame) abi.Action {
@@ -39,9 +41,12 @@ func plugged(t *testing.T, service appliance.Config) *bench {
 
 const completionPath = "/v1/completions"
 
+// cost is what the header says of upper.
+var cost = regexp.MustCompile(`^upper@1\.2\.0 ok \d+\.\dus/tok fuel=\d+ changed=0 once=\d+\.\dus once_fuel=12000000$`)
+
 func TestPluginsOfARequest(t *testing.T) {
 	b := plugged(t, appliance.Config{})
-	cost := regexp.MustCompile(`^upper@1\.2\.0 ok \d+\.\dus/tok fuel=\d+$`)
+	failure := regexp.MustCompile(`^bad@1\.2\.0 failed=fuel \d+\.\dus/tok fuel=\d+ changed=0 once=`)
 	for name, c := range map[string]struct {
 		body   string
 		header []string
@@ -62,7 +67,9 @@ func TestPluginsOfARequest(t *testing.T) {
 		"no name":          {`{"prompt":"x","plugins":[{}]}`, nil, 400, `"param":"/plugins/0"`},
 		"no list":          {`{"prompt":"x","plugins":"upper"}`, nil, 400, `"param":"/plugins"`},
 		"a number":         {`{"prompt":"x","plugins":[1]}`, nil, 400, `"param":"/plugins/0"`},
-		"inline":           {`{"prompt":"x","plugins":[{"inline":{"type":"wasm","data":"AA=="}}]}`, nil, 400, `"param":"/plugins/0/inline"`},
+		"inline":           {`{"prompt":"x","plugins":[{"code":"AA=="}]}`, nil, 403, `"param":"/plugins/0/code"`},
+		"empty code":       {`{"prompt":"x","plugins":[{"code":""}]}`, nil, 400, `"param":"/plugins/0/code"`},
+		"no member":        {`{"prompt":"x","plugins":[{"inline":{}}]}`, nil, 400, `on_error and code`},
 		"bad header":       {`{"prompt":"x"}`, []string{"Ganglion-Plugins", "upper;strength"}, 400, `"param":"Ganglion-Plugins"`},
 		"failure":          {`{"prompt":"x","plugins":["bad"]}`, nil, 500, `"type":"plugin_error"`},
 		"details":          {`{"prompt":"x","plugins":["upper"]}`, []string{"Ganglion-Details", "1"}, 200, `"plugins":[{"name":"upper","version":"1.2.0","hash":"hash of upper","outcome":"ok"`},
@@ -73,6 +80,9 @@ func TestPluginsOfARequest(t *testing.T) {
 		}
 		h := got.header.Get("Ganglion-Plugins")
 		if ran := strings.Contains(got.body, "ONE TWO"); ran != cost.MatchString(h) {
+			t.Errorf("%s: header %q", name, h)
+		}
+		if failed := name == "failure"; failed != failure.MatchString(h) {
 			t.Errorf("%s: header %q", name, h)
 		}
 	}
@@ -102,10 +112,13 @@ func TestPluginsOfAStream(t *testing.T) {
 		return string(data), resp.Trailer
 	}
 	body, trailer := stream("upper")
-	if h := trailer.Get("Ganglion-Plugins"); !strings.HasPrefix(h, "upper@1.2.0 ok ") || !strings.Contains(body, `"text":"ONE"`) {
+	if h := trailer.Get("Ganglion-Plugins"); !cost.MatchString(h) || !strings.Contains(body, `"text":"ONE"`) {
 		t.Errorf("trailer %q of %s", h, body)
 	}
-	body, _ = stream("bad")
+	body, trailer = stream("bad")
+	if h := trailer.Get("Ganglion-Plugins"); !strings.HasPrefix(h, "bad@1.2.0 failed=fuel ") {
+		t.Errorf("trailer of a failure %q", h)
+	}
 	if !strings.Contains(body, `"text":"one"`) || strings.Count(body, `"type":"plugin_error"`) != 1 || !strings.HasSuffix(body, "data: [DONE]\n\n") {
 		t.Errorf("stream %s", body)
 	}

@@ -34,6 +34,7 @@ func (s *Server) routes() *httprouter.Router {
 		{"POST", "/v1/tokenize", caller, s.tokenize},
 		{"POST", "/v1/detokenize", caller, s.detokenize},
 		{"GET", "/v1/tokens", caller, s.searchTokens},
+		{"POST", "/v1/media/measure", caller, s.measureMedia},
 		{"GET", "/metrics", caller, s.metricsPage},
 		{"GET", "/openapi.json", open, s.openAPI},
 		{"GET", "/health", open, s.health},
@@ -41,9 +42,13 @@ func (s *Server) routes() *httprouter.Router {
 		{"GET", "/v1/status", management, s.status},
 		{"GET", "/v1/log", management, s.listLog},
 		{"GET", "/v1/log/:id", management, s.getLog},
+		{"GET", "/v1/log/:id/media/:place", management, s.getLogMedia},
 		{"GET", "/v1/models/found", management, s.foundModels},
 		{"POST", "/v1/models/load", management, s.loadModel},
 		{"PUT", "/v1/models/files/:name", management, s.uploadModel},
+		{"GET", "/v1/plugins", management, s.listPlugins},
+		{"POST", "/v1/plugins/clear", management, s.clearPlugin},
+		{"PUT", "/v1/plugins/files/:name", management, s.uploadPlugin},
 	}
 	router := httprouter.New()
 	router.RedirectTrailingSlash = false

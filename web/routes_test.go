@@ -22,7 +22,6 @@ import (
 	"testing"
 	"testing/fstest"
 	"testing/iotest"
-	"time"
 
 	"ganglion/appliance"
 	"ganglion/appliance/appliancetest"
@@ -42,7 +41,7 @@ func TestF58MediaTheModelCannotTake(t *testing.T) {
 	for field, item := range map[string]string{"images": somePNG(), "audios": wav, "videos": mp4} {
 		for _, body := range []string{`["` + item + `"]`, `"` + item + `"`, `{"data":"` + item + `"}`} {
 			r := b.complete(`{"prompt":"a","` + field + `":` + body + `}`)
-			if r.status != 400 || !strings.Contains(r.body, "unsupported_media") || !strings.Contains(r.body, field) {
+			if r.status != 400 || !strings.Contains(r.body, "modality_not_supported") || !strings.Contains(r.body, field) {
 				t.Errorf("%s: %d %s", field, r.status, r.body)
 			}
 		}
@@ -50,93 +49,8 @@ func TestF58MediaTheModelCannotTake(t *testing.T) {
 			b.answer(`{"prompt":"a","` + field + `":` + none + `}`)
 		}
 	}
-	wantError(t, b.complete(`{"prompt":"a","images":["aGVsbG8="]}`), 400, "unsupported_media_type", "images[0]")
+	wantError(t, b.complete(`{"prompt":"a","images":["aGVsbG8="]}`), 415, "unsupported_media_type", "images[0]")
 	wantError(t, b.complete(`{"prompt":"a","images":["https://example.com/a.png"]}`), 400, "remote_media_disabled", "images[0]")
-}
-
-func TestBodyLimits(t *testing.T) {
-	b := start(t, setup{script: endless("x"), config: Config{MaxBody: 1000}})
-	b.answer(`{"prompt":"a","max_completion_tokens":1,"x":"` + strings.Repeat("x", 900) + `"}`)
-	long := `{"prompt":"` + strings.Repeat("x", 1000) + `"}`
-	wantError(t, b.complete(long), 413, "body_too_large", "")
-	r := b.request("POST", "/v1/completions", "")
-	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(long)), -1 // chunked
-	resp, err := b.client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != 413 {
-		t.Errorf("chunked: %d", resp.StatusCode)
-	}
-	wantError(t, b.complete(`{}`, "Content-Encoding", "gzip"), 415, "unsupported_encoding", "")
-	// Any content type is read as JSON, since clients send all of them.
-	for _, ct := range []string{"text/plain", "application/x-www-form-urlencoded", "application/json; charset=utf-8", "nonsense"} {
-		req := b.request("POST", "/v1/completions", `{"prompt":"a","max_completion_tokens":1}`)
-		req.Header.Set("Content-Type", ct)
-		resp, err := b.client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != 200 {
-			t.Errorf("%s: %d", ct, resp.StatusCode)
-		}
-	}
-}
-
-// Large bodies wait for each other's memory; one that waits too long is told when
-// to come again.
-func TestBodiesShareAMemory(t *testing.T) {
-	b := start(t, setup{script: endless("x"), config: Config{MaxBody: 1 << 20, MaxBodies: 1 << 20, BodyTimeout: 100 * time.Millisecond}})
-	held, err := b.server.reserve(t.Context(), 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	large := `{"prompt":"a","max_completion_tokens":1,"x":"` + strings.Repeat("x", 200_000) + `"}`
-	wantError(t, b.complete(large), 503, "queue_full", "")
-	b.answer(`{"prompt":"a","max_completion_tokens":1}`)
-	held.release()
-	b.answer(large)
-	if !b.server.bodies.TryAcquire(1 << 20) {
-		t.Error("the memory of an answered request is still taken")
-	}
-}
-
-// A chunked body reserves as much as may come only while it is read: its answer may
-// take minutes, and others must not wait for it. The partner is TestBodiesShareAMemory:
-// what is held makes others wait.
-func TestChunkedBodiesHoldOnlyWhatCame(t *testing.T) {
-	b, gate := gated(t, setup{script: endless("x"), config: Config{MaxBody: 1 << 20, MaxBodies: 1 << 20, BodyTimeout: 5 * time.Second}})
-	const n = 3 // each reserves all of the memory
-	answers := make(chan int, n)
-	for range n {
-		r := b.request("POST", "/v1/completions", `{"prompt":"a","max_completion_tokens":1}`)
-		r.ContentLength, r.Body = -1, io.NopCloser(strings.NewReader(`{"prompt":"a","max_completion_tokens":1}`))
-		go func() {
-			resp, err := b.client.Do(r)
-			if err != nil {
-				answers <- 0
-				return
-			}
-			resp.Body.Close()
-			answers <- resp.StatusCode
-		}()
-	}
-	eventually(t, "all were taken", func() bool { return len(b.recorder.Begun()) == n })
-	for done := 0; done < n; {
-		select {
-		case gate <- struct{}{}:
-		case status := <-answers:
-			done++
-			if status != http.StatusOK {
-				t.Errorf("status %d", status)
-			}
-		}
-	}
-	if !b.server.bodies.TryAcquire(1 << 20) {
-		t.Error("the memory of answered requests is still taken")
-	}
 }
 
 // B5: between a client and the server stands a proxy that passes one byte at a time
@@ -334,64 +248,6 @@ func TestTokenRoutes(t *testing.T) {
 	wantError(t, none.do("POST", "/v1/tokenize", `{"text":"a"}`), 503, "no_model", "")
 }
 
-// memoryLog is a log of the recorder's rows.
-type memoryLog struct {
-	r    *appliancetest.Recorder
-	last appliance.RecordQuery
-}
-
-func (m *memoryLog) List(_ context.Context, q appliance.RecordQuery) ([]appliance.Record, string, error) {
-	m.last = q
-	rows := m.r.Ended()
-	slices.Reverse(rows)
-	return rows[:min(q.Limit, len(rows))], "next-id", nil
-}
-
-func (m *memoryLog) Get(_ context.Context, id string) (*appliance.Record, error) {
-	for _, r := range m.r.Ended() {
-		if r.ID == id {
-			return &r, nil
-		}
-	}
-	return nil, nil
-}
-
-func (m *memoryLog) Status() api.LogStatus {
-	return api.LogStatus{State: "ok", Dropped: 2, Path: "/log"}
-}
-
-func TestLogRoutes(t *testing.T) {
-	log := &memoryLog{}
-	b := start(t, setup{model: appliancetest.NewHashed(appliancetest.Options{}), config: Config{Log: log}})
-	log.r = b.recorder
-	body := `{"prompt":"` + strings.Repeat("é", 300) + `","max_completion_tokens":3,"logprobs":true}`
-	b.answer(body)
-	r := b.do("GET", "/v1/log?limit=7&before=x&q=a%20b&outcome=length", "")
-	list := parse[api.RecordList](t, r.body)
-	if want := (appliance.RecordQuery{Limit: 7, Before: "x", Outcome: "length", Text: "a b"}); log.last != want {
-		t.Errorf("query %+v, want %+v", log.last, want)
-	}
-	if len(list.Records) != 1 || list.Records[0].Prompt != strings.Repeat("é", 200) || *list.Next != "next-id" {
-		t.Errorf("%s", r.body)
-	}
-	rec := parse[api.Record](t, b.do("GET", "/v1/log/"+list.Records[0].ID, "").body)
-	if rec.Request != body || rec.Prompt != strings.Repeat("é", 300) || len(rec.Tokens) != 3 || rec.EndedAt == nil || len(rec.Params) == 0 || rec.Outcome != "length" {
-		t.Errorf("%+v", rec)
-	}
-	wantError(t, b.do("GET", "/v1/log/none", ""), 404, "not_found", "")
-	wantError(t, b.do("GET", "/v1/log?limit=0", ""), 400, "invalid_value", "limit")
-	wantError(t, b.do("GET", "/v1/log?limit=501", ""), 400, "invalid_value", "limit")
-	wantError(t, b.do("GET", "/v1/log?outcome=good", ""), 400, "invalid_value", "outcome")
-	st := parse[api.Status](t, b.do("GET", "/v1/status", "").body)
-	if st.State != "ready" || st.Model.Name != "hashed" || st.Log.Dropped != 2 || st.QueueMax == 0 {
-		t.Errorf("%+v", st)
-	}
-	without := start(t, setup{})
-	if r := without.do("GET", "/v1/log", ""); r.body != `{"records":[],"next":null}` {
-		t.Errorf("%s", r.body)
-	}
-}
-
 // folder finds the models of one folder.
 type folder struct {
 	dir    string
@@ -573,13 +429,4 @@ func TestEveryCodeHasAStatus(t *testing.T) {
 	if n != len(failures) {
 		t.Errorf("%d codes are declared, the table has %d", n, len(failures))
 	}
-}
-
-func TestErrorBodiesAreBounded(t *testing.T) {
-	e := &appliance.Error{Code: appliance.CodeInvalid, Message: strings.Repeat("\x01é", 5000), Param: strings.Repeat("é", 500)}
-	b := errorBody(e)
-	if len(b) > maxErrorBody {
-		t.Errorf("%d bytes", len(b))
-	}
-	parse[api.ErrorBody](t, string(b))
 }

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ganglion/appliance"
@@ -165,7 +166,8 @@ func TestBrowserRequestsWithoutOrigin(t *testing.T) {
 }
 
 func TestKeysAndTokens(t *testing.T) {
-	management := []string{"GET /v1/status", "GET /v1/log", "GET /v1/log/x", "GET /v1/models/found", "POST /v1/models/load", "PUT /v1/models/files/a.gguf"}
+	management := []string{"GET /v1/status", "GET /v1/log", "GET /v1/log/x", "GET /v1/models/found", "POST /v1/models/load", "PUT /v1/models/files/a.gguf",
+		"GET /v1/plugins", "POST /v1/plugins/clear", "PUT /v1/plugins/files/a.wasm"}
 	callers := []string{"POST /v1/completions", "GET /v1/models", "POST /v1/tokenize", "POST /v1/detokenize", "GET /v1/tokens", "GET /metrics"}
 	openRoutes := []string{"GET /health", "GET /healthz", "GET /openapi.json", "OPTIONS /v1/log"}
 	tests := []struct {
@@ -344,17 +346,19 @@ func TestAPanicIsAnInternalError(t *testing.T) {
 
 // A client that sends its headers slowly is cut, and its silence costs nobody else.
 func TestSlowHeadersAreCut(t *testing.T) {
-	b := start(t, setup{script: appliancetest.Script{Pieces: []string{"x"}}, config: Config{HeaderTimeout: 50 * time.Millisecond}})
-	conn, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	io.WriteString(conn, "GET /health HTTP/1.1\r\nHost: localhost\r\n")
-	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
-	if _, err := io.ReadAll(conn); err != nil {
-		t.Errorf("the connection is still open: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, setup{pipes: true, script: appliancetest.Script{Pieces: []string{"x"}}, config: Config{HeaderTimeout: 50 * time.Millisecond}})
+		conn, err := b.dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		io.WriteString(conn, "GET /health HTTP/1.1\r\nHost: localhost\r\n")
+		conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if _, err := io.ReadAll(conn); err != nil {
+			t.Errorf("the connection is still open: %v", err)
+		}
+	})
 }
 
 func withLocal(r *http.Request, a net.Addr) context.Context {

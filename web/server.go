@@ -58,6 +58,8 @@ type Log interface {
 	List(ctx context.Context, q appliance.RecordQuery) (records []appliance.Record, next string, err error)
 	// Get gives one record with its tokens and body; nil when there is none.
 	Get(ctx context.Context, id string) (*appliance.Record, error)
+	// MediaFile gives the file of one of a record's media; nil when the log has none.
+	MediaFile(ctx context.Context, id string, place int) ([]byte, error)
 	Status() api.LogStatus
 }
 
@@ -69,6 +71,16 @@ type Models interface {
 	Load(ctx context.Context, id string) error
 }
 
+// Plugins are the plugins that requests may name.
+type Plugins interface {
+	List() api.PluginList
+	// Clear takes a plugin out of quarantine; false: it was not there.
+	Clear(hash string) (bool, error)
+	// Add takes a file into the folder of plugins once it was found to work. Why it is
+	// not taken is an *appliance.Error.
+	Add(ctx context.Context, name string, file []byte) (api.PluginAdded, error)
+}
+
 // Config is what a server is made of. Completer and Status are needed; what else
 // is nil or zero is absent or takes its default. It is not changed after New.
 type Config struct {
@@ -76,9 +88,16 @@ type Config struct {
 	Status    func() appliance.Status
 	// Vocabulary is the serving model's; ok is false while there is none.
 	Vocabulary func() (v appliance.Vocabulary, ok bool)
-	Log        Log
-	Models     Models
-	ModelsDir  string // where uploaded models are kept; empty = none are taken
+	// Measure tells what a prompt with media takes; nil: nobody can say.
+	Measure   func(context.Context, *appliance.Request) (*appliance.Measured, error)
+	Log       Log
+	Models    Models
+	ModelsDir string // where uploaded models are kept; empty = none are taken
+	Plugins   Plugins
+	// PluginUpload lets who may manage the server bring plugins.
+	PluginUpload bool
+	// InlineCode says that completions may bring the code of plugins; it needs a key.
+	InlineCode bool
 	Metrics    *Metrics
 	Devices    func() []api.Device
 	Notes      func() []string // plain sentences for the page
@@ -95,6 +114,7 @@ type Config struct {
 	MaxBody   int64 // bytes of one body
 	MaxBodies int64 // bytes of all bodies held at one time
 	MaxModel  int64 // bytes of an uploaded model
+	MaxPlugin int64 // bytes of an uploaded plugin
 	Media     media.Limits
 
 	KeepAlive     time.Duration // silence in a stream before a comment is sent
@@ -112,6 +132,7 @@ func (c Config) withDefaults() Config {
 	set(&c.MaxBody, 64<<20)
 	set(&c.MaxBodies, 4*c.MaxBody)
 	set(&c.MaxModel, 256<<30)
+	set(&c.MaxPlugin, 16<<20)
 	set(&c.Media, media.DefaultLimits())
 	set(&c.KeepAlive, 10*time.Second)
 	set(&c.HeaderTimeout, 10*time.Second)
@@ -155,6 +176,9 @@ func (c Config) Validate() error {
 	}
 	if !isLoopback(host) && c.Key == "" {
 		return fmt.Errorf("web: --listen %q: an address that others can reach needs a key, set --key-file or GANGLION_KEY", c.Listen)
+	}
+	if c.InlineCode && c.Key == "" {
+		return fmt.Errorf("web: --inline-plugins: callers that bring code must be known, set --key-file or GANGLION_KEY")
 	}
 	for _, h := range c.AllowedHosts {
 		if name, ok := hostName(h); !ok || name != strings.ToLower(h) {

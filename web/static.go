@@ -16,7 +16,8 @@ import (
 
 // contentPolicy allows what the server itself sends and nothing else: no inline
 // script or style, no other host, no frame around the page.
-const contentPolicy = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"
+// The previews of attached sound and film are blobs that the page itself made.
+const contentPolicy = "default-src 'self'; media-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"
 
 // asset is a file of the page.
 type asset struct {

@@ -68,9 +68,7 @@ func (a *answer) stream(ctx context.Context, w *response) error {
 		last.Usage = a.usage(results)
 		_ = e.data(encode(last)) // a client that left here has its whole answer
 	}
-	if p := pluginSummary(results); p != "" {
-		w.Header().Set(http.TrailerPrefix+headerPlugins, p)
-	}
+	tellPlugins(w, pluginSummary(results))
 	_ = e.done()
 	return nil
 }
@@ -133,6 +131,7 @@ func (a *answer) chunk(p piece, results []*appliance.Result, last bool) api.Comp
 // failed ends a stream with an error: as JSON with its status if nothing was sent
 // yet, else as an event, which client libraries raise as an exception.
 func (a *answer) failed(e *events, err error) error {
+	tellPlugins(e.w, pluginsOf(err))
 	err = a.renamed(err)
 	if e.w.status == 0 {
 		return err

@@ -63,7 +63,7 @@ func (s *Server) uploadModel(w *response, r *http.Request, p httprouter.Params) 
 
 func exists(w *response) error {
 	w.Header().Set("Connection", "close")
-	return appliance.Errorf(codeExists, "name", "there is a model of this name already")
+	return appliance.Errorf(appliance.CodeExists, "name", "there is a model of this name already")
 }
 
 // fileName tells whether a name is one for a model on every system.

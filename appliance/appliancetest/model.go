@@ -10,6 +10,7 @@ import (
 	"ganglion/appliance"
 	"ganglion/gpu/engine"
 	"ganglion/gpu/ops"
+	"ganglion/plugins/rowstats"
 )
 
 // Options describe a double. Zero values take the defaults named.
@@ -50,13 +51,14 @@ type Scripted struct {
 	logits func(seq []int32, prompt int, row []float32)
 
 	slots []slot
+	faces map[int32]int32 // what the rows of media hold, by their ids
 	row   []float32
 	heads []engine.Head
 	seen  []bool // slots in the batch
 
-	runs, closed atomic.Int64
-	mu           sync.Mutex
-	prompts      [][]int32
+	runs, closed, busy atomic.Int64
+	mu                 sync.Mutex
+	prompts            [][]int32
 }
 
 var _ appliance.Model = (*Scripted)(nil)
@@ -140,6 +142,7 @@ func (m *Scripted) Acquire(prompt []int32, salt uint64) (at, cached int, ok bool
 	s.tokens = append(s.tokens[:0], prompt[:cached]...)
 	s.mark, s.lora = 0, nil
 	s.salt, s.prompt, s.busy, s.use = salt, len(prompt), true, latest+1
+	m.busy.Add(1)
 	m.mu.Lock()
 	m.prompts = append(m.prompts, slices.Clone(prompt))
 	m.mu.Unlock()
@@ -181,6 +184,7 @@ func (m *Scripted) Release(at int) {
 		panic(fmt.Sprintf("appliancetest: slot %d is released twice", at))
 	}
 	m.slots[at].busy = false
+	m.busy.Add(-1)
 }
 
 // Mark implements appliance.Model.
@@ -238,12 +242,17 @@ func (m *Scripted) Run(rows []engine.Row) ([]engine.Head, error) {
 			return nil, fmt.Errorf("appliancetest: row %d: slot %d was not acquired", i, r.Slot)
 		case len(s.tokens) == m.o.Context:
 			return nil, fmt.Errorf("appliancetest: row %d: slot %d is full", i, r.Slot)
-		case r.Token < 0 || int(r.Token) >= len(m.row):
-			return nil, fmt.Errorf("appliancetest: row %d: token %d", i, r.Token)
+		case int(r.Token) >= len(m.row), r.Token < 0 && len(r.Embed) != EncoderWidth, r.Token >= 0 && r.Embed != nil:
+			return nil, fmt.Errorf("appliancetest: row %d: token %d with a row of %d", i, r.Token, len(r.Embed))
+		case r.Until > len(s.tokens)+ahead(rows[i:]):
+			return nil, fmt.Errorf("appliancetest: row %d: it sees up to position %d, the batch ends at %d", i, r.Until, len(s.tokens)+ahead(rows[i:]))
+		}
+		if err := m.face(r); err != nil {
+			return nil, err
 		}
 		s.tokens = append(s.tokens, r.Token)
 		if r.Want {
-			m.logits(s.tokens, s.prompt, m.row)
+			m.logits(m.faced(s.tokens), s.prompt, m.row)
 			for _, a := range s.lora {
 				m.row[AdapterToken(a.ID)] += a.Scale
 			}
@@ -251,6 +260,48 @@ func (m *Scripted) Run(rows []engine.Row) ([]engine.Head, error) {
 		}
 	}
 	return m.heads, nil
+}
+
+// ahead is how many rows of the first row's slot stand at the beginning of rows.
+func ahead(rows []engine.Row) (n int) {
+	for n < len(rows) && rows[n].Slot == rows[0].Slot {
+		n++
+	}
+	return n
+}
+
+// face notes what a row of media holds. Rows of one id must be equal.
+func (m *Scripted) face(r engine.Row) error {
+	if r.Token >= 0 {
+		return nil
+	}
+	h := uint64(0)
+	for _, x := range r.Embed {
+		h = mix(h ^ uint64(math.Float32bits(x)))
+	}
+	f := int32(h>>40) | 1<<28 // no token
+	if old, ok := m.faces[r.Token]; ok && old != f {
+		return fmt.Errorf("appliancetest: rows with id %d differ", r.Token)
+	}
+	if m.faces == nil {
+		m.faces = make(map[int32]int32)
+	}
+	m.faces[r.Token] = f
+	return nil
+}
+
+// faced is a sequence with what its rows of media hold in the place of their ids.
+func (m *Scripted) faced(seq []int32) []int32 {
+	if len(m.faces) == 0 {
+		return seq
+	}
+	out := slices.Clone(seq)
+	for i, id := range out {
+		if id < 0 {
+			out[i] = m.faces[id]
+		}
+	}
+	return out
 }
 
 // head reads back what is wanted of a row.
@@ -266,6 +317,9 @@ func head(row []float32, w ops.Want) engine.Head {
 		sum += math.Exp(float64(l) - float64(h.Max))
 	}
 	h.LogSumExp = float32(float64(h.Max) + math.Log(sum))
+	if w.Stats {
+		h.Stats = rowstats.Of(row)
+	}
 	switch w.Kind {
 	case ops.WantTop:
 		ids := make([]int32, len(row))
@@ -299,6 +353,9 @@ func (m *Scripted) Close() error {
 
 // Runs returns how many batches were run.
 func (m *Scripted) Runs() int { return int(m.runs.Load()) }
+
+// Busy returns how many slots were acquired and not released.
+func (m *Scripted) Busy() int { return int(m.busy.Load()) }
 
 // Closed tells whether Close was called.
 func (m *Scripted) Closed() bool { return m.closed.Load() > 0 }

@@ -1,6 +1,8 @@
 package appliancetest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -14,10 +16,14 @@ import (
 // Plugins are plugins written in Go. The zero value has none; it is safe for concurrent
 // use.
 type Plugins struct {
+	// Wait, when not nil, is what a plugin waits for before it opens.
+	Wait func(ctx context.Context, name string) error
+
 	mu    sync.Mutex
 	list  map[string]*plugin
 	refs  int
 	ended map[string][]bool
+	bad   map[string]int // failures by settings
 }
 
 var _ appliance.Plugins = (*Plugins)(nil)
@@ -42,6 +48,9 @@ func (p *Plugins) Add(code *pipelinetest.Plugin, schema string, opened func(appl
 	}
 	m := &code.Manifest
 	m.Schema = s
+	if m.Hooks == 0 {
+		m.Hooks = code.Has()
+	}
 	if m.Version == "" {
 		m.Version = "1.0.0"
 	}
@@ -60,8 +69,13 @@ func (p *Plugins) Add(code *pipelinetest.Plugin, schema string, opened func(appl
 	return p
 }
 
-// Find implements appliance.Plugins; a range of versions is one version.
-func (p *Plugins) Find(name, versions string) (appliance.Plugin, error) {
+// Find implements appliance.Plugins; a range of versions is one version. A plugin "loading"
+// is never ready.
+func (p *Plugins) Find(ctx context.Context, name, versions string) (appliance.Plugin, error) {
+	if name == "loading" {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	g := p.list[name]
@@ -75,6 +89,11 @@ func (p *Plugins) Find(name, versions string) (appliance.Plugin, error) {
 	return g, nil
 }
 
+// Inline implements appliance.Plugins: code is the name of a plugin.
+func (p *Plugins) Inline(ctx context.Context, code string) (appliance.Plugin, error) {
+	return p.Find(ctx, code, "")
+}
+
 // Ended implements appliance.Plugins.
 func (p *Plugins) Ended(r *appliance.PluginReport) {
 	p.mu.Lock()
@@ -83,6 +102,22 @@ func (p *Plugins) Ended(r *appliance.PluginReport) {
 		p.ended = map[string][]bool{}
 	}
 	p.ended[r.Hash] = append(p.ended[r.Hash], r.Error != "")
+	if r.Error != "" && r.Settings != "" {
+		if p.bad == nil {
+			p.bad = map[string]int{}
+		}
+		p.bad[r.Settings]++
+	}
+}
+
+// Usable implements appliance.Plugin: settings may fail three times.
+func (g *plugin) Usable(settings string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.bad[settings] >= 3 {
+		return errors.New("it failed three times with them")
+	}
+	return nil
 }
 
 // Failures returns by hash whether each request ended with a failure.
@@ -102,14 +137,19 @@ func (p *Plugins) Held() int {
 func (g *plugin) Manifest() *abi.Manifest { return &g.code.Manifest }
 func (g *plugin) Hash() string            { return "hash of " + g.code.Manifest.Name }
 
-func (g *plugin) Open(o appliance.PluginOpen) (pipeline.Instance, error) {
+func (g *plugin) Open(ctx context.Context, o appliance.PluginOpen) (pipeline.Instance, error) {
+	if g.Wait != nil {
+		if err := g.Wait(ctx, g.code.Manifest.Name); err != nil {
+			return nil, err
+		}
+	}
 	if g.opened != nil {
 		g.opened(o)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock() // Opened is counted
 	s := g.code.Spec(o.Size)
-	return s.Open()
+	return s.Open(o.Spent)
 }
 
 func (g *plugin) Release() {

@@ -93,5 +93,8 @@ func (v *Vocabulary) BOS() (int32, bool) { return BOS, !v.NoBOS }
 // AddBOS implements appliance.Vocabulary.
 func (v *Vocabulary) AddBOS() bool { return v.AddsBOS }
 
+// Family implements appliance.Vocabulary: a token for each byte is nearest to that.
+func (v *Vocabulary) Family() string { return "bpe" }
+
 // Suppressed implements appliance.Vocabulary.
 func (v *Vocabulary) Suppressed() []int32 { return v.Banned }

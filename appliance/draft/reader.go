@@ -44,7 +44,7 @@ type Reader struct {
 // about as well as a greedy one; penalties and further stages are left out.
 func (m *Model) NewReader(p sampling.Params) (*Reader, error) {
 	p.Vocab = m.info.Vocab
-	p.PresencePenalty, p.FrequencyPenalty, p.Stages, p.Plugins, p.TopLogprobs = 0, 0, nil, nil, 0
+	p.PresencePenalty, p.FrequencyPenalty, p.Stages, p.Plugins, p.Watcher, p.TopLogprobs = 0, 0, nil, nil, nil, 0
 	chain, err := sampling.New(p)
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func Want(n sampling.Needs) ops.Want {
 	case sampling.Best:
 		return ops.Want{Kind: ops.WantBest}
 	case sampling.Top:
-		return ops.Want{Kind: ops.WantTop, K: n.K}
+		return ops.Want{Kind: ops.WantTop, K: n.K, Stats: n.Stats}
 	}
 	return ops.Want{Kind: ops.WantRow}
 }

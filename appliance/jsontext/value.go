@@ -39,6 +39,10 @@ type Value struct{ raw []byte }
 // Raw is the value as written. It must not be changed.
 func (v Value) Raw() []byte { return v.raw }
 
+// Offset is where a value stands in the text that it was parsed from, which must be as long
+// as it was.
+func (v Value) Offset(text []byte) int { return cap(text) - cap(v.raw) }
+
 // Kind is the kind of the value.
 func (v Value) Kind() Kind {
 	if len(v.raw) == 0 {

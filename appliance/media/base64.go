@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"ganglion/appliance"
 	"ganglion/appliance/jsontext"
 )
 
@@ -20,6 +21,9 @@ func (r *reader) decode(it item, v jsontext.Value) ([]byte, error) {
 	if err != nil {
 		return nil, it.errorf(CodeBroken, "holds no Unicode text")
 	}
+	if name := strings.TrimLeft(string(text[:min(len(text), 4096)]), " \t\r\n\f\v"); isFileAddress(name) {
+		return r.local(it, name)
+	}
 	coded, skipped, err := payload(it, text)
 	if err != nil {
 		return nil, err
@@ -28,6 +32,9 @@ func (r *reader) decode(it item, v jsontext.Value) ([]byte, error) {
 		return nil, err
 	}
 	n, err := decodedLen(coded)
+	if err != nil && looksLikePath(text) {
+		return r.local(it, string(text))
+	}
 	if err != nil {
 		return nil, badBase64(it, text, skipped, err)
 	}
@@ -40,7 +47,7 @@ func (r *reader) decode(it item, v jsontext.Value) ([]byte, error) {
 	data := decodeInto(make([]byte, 0, n), coded)
 	// "/etc/passwd" is base64 as well.
 	if _, ok := detect(data); !ok && len(text) < 256 && looksLikePath(text) {
-		return nil, notLocal(it)
+		return r.local(it, string(text))
 	}
 	return data, nil
 }
@@ -56,11 +63,11 @@ func (r *reader) peek(it item, coded []byte) error {
 		return nil
 	}
 	head := decodeInto(make([]byte, 0, headBytes), coded[:digits])
-	if _, ok := detect(head); !ok {
+	if t, ok := detect(head); !ok || it.kind == appliance.Video && t.name == typeJPEG.name { // a second one may follow
 		return nil
 	}
 	t, err := sniff(it, head)
-	if err != nil {
+	if err != nil || it.kind == appliance.Audio { // the length of a sound follows from all of it
 		return err
 	}
 	return r.inspect(it, t, head, false)
@@ -90,12 +97,6 @@ func payload(it item, text []byte) (coded []byte, skipped int, err error) {
 		return nil, 0, it.errorf(CodeRemote, "is an address of %s://; media are never fetched, send the bytes in base64", strings.ToLower(scheme))
 	}
 	return s, skipped, nil
-}
-
-// notLocal refuses a path. Like every message here it does not repeat what the
-// request holds, since names of files are as private as prompts.
-func notLocal(it item) error {
-	return it.errorf(CodeLocal, "is a path; no file is read for a request, send the bytes in base64")
 }
 
 // badBase64 words the failure to decode: a path is better called a path.

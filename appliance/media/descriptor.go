@@ -32,9 +32,18 @@ var sources = map[string]source{
 	"frames": framesSource,
 }
 
-// descriptor reads an object item. What is nested is read the same way: depth is
-// bounded, since the text it stands in was.
+// descriptor reads an object item with its wishes. What is nested is read the same way:
+// depth is bounded, since the text it stands in was.
 func (r *reader) descriptor(it item, v jsontext.Value) (appliance.Media, error) {
+	m, err := r.described(it, v)
+	if err == nil {
+		m.Hints, err = hints(it, v, m.Hints)
+	}
+	return m, err
+}
+
+// described reads what a descriptor holds.
+func (r *reader) described(it item, v jsontext.Value) (appliance.Media, error) {
 	var none appliance.Media
 	var name string
 	var value jsontext.Value
@@ -55,7 +64,15 @@ func (r *reader) descriptor(it item, v jsontext.Value) (appliance.Media, error) 
 	}
 	switch sources[name] {
 	case pathSource:
-		return none, it.errorf(CodeLocal, "has a path; no file is read for a request, send the bytes in base64")
+		path, err := value.Text()
+		if value.Kind() != jsontext.String || err != nil {
+			return none, wrong("a string")
+		}
+		data, err := r.local(it, path)
+		if err != nil {
+			return none, err
+		}
+		return r.check(it, data)
 	case framesSource:
 		return r.frames(it, value)
 	case nestedSource:
@@ -81,9 +98,67 @@ func (r *reader) descriptor(it item, v jsontext.Value) (appliance.Media, error) 
 	return r.read(it, value)
 }
 
+// lowDetail is how many tokens a picture takes at most where its descriptor asks for low
+// detail.
+const lowDetail = 85
+
+// hints adds the wishes of a descriptor to those of what it holds. Members of other names
+// are ignored.
+func hints(it item, v jsontext.Value, h appliance.Hints) (_ appliance.Hints, err error) {
+	whole := func(name string, n jsontext.Value, max int64) int {
+		i, ok := n.Int()
+		if n.Kind() != jsontext.Number || ok != jsontext.IsInt || i < 1 || i > max {
+			err = it.errorf(appliance.CodeInvalid, "%s must be an integer from 1 to %d", name, max)
+		}
+		return int(i)
+	}
+	number := func(name string, n jsontext.Value, max float64) float64 {
+		f, ok := n.Float()
+		if n.Kind() != jsontext.Number || !ok || f < 0 || f > max {
+			err = it.errorf(appliance.CodeInvalid, "%s must be a number from 0 to %g", name, max)
+		}
+		return f
+	}
+	for name, mv := range v.Members() {
+		if !mv.Present() || err != nil {
+			continue
+		}
+		switch name {
+		case "detail":
+			switch s, _ := mv.Text(); s {
+			case "low":
+				if h.MaxTokens == 0 {
+					h.MaxTokens = lowDetail
+				}
+			case "auto", "high", "original":
+			default:
+				err = it.errorf(appliance.CodeInvalid, "detail must be low, high or auto")
+			}
+		case "video_compat":
+			if s, _ := mv.Text(); s != "llama.cpp" {
+				err = it.errorf(appliance.CodeInvalid, "video_compat must be llama.cpp")
+			}
+			h.Reference = true
+		case "max_tokens":
+			h.MaxTokens = whole(name, mv, 1<<16)
+		case "max_frames":
+			h.MaxFrames = whole(name, mv, 1<<16)
+		case "fps":
+			if h.FPS = number(name, mv, 240); err == nil && h.FPS > 0 && h.FPS < 0.001 {
+				err = it.errorf(appliance.CodeInvalid, "fps must be 0.001 or more")
+			}
+		case "start":
+			h.Start = number(name, mv, 1e6)
+		case "end":
+			h.End = number(name, mv, 1e6)
+		}
+	}
+	return h, err
+}
+
 // frames reads a video that is given as a list of pictures.
 func (r *reader) frames(it item, v jsontext.Value) (appliance.Media, error) {
-	m := appliance.Media{Kind: it.kind, Param: it.param, MIME: MIMEFrames}
+	m := appliance.Media{Kind: it.kind, Param: it.param, MIME: MIMEFrames, Limits: r.limits.media()}
 	if it.kind != appliance.Video {
 		return m, it.errorf(CodeWrongModality, "frames belong to videos")
 	}

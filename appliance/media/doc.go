@@ -10,5 +10,6 @@
 //
 // Nothing is ever fetched: an address or a path in a request is refused by name.
 // Decoding pixels and samples is no business of this package. It imports
-// appliance for its types and appliance/jsontext.
+// appliance for its types, appliance/jsontext, and the packages below it for what files
+// declare.
 package media

@@ -6,13 +6,14 @@ import (
 
 	"ganglion/appliance"
 	"ganglion/appliance/jsontext"
+	"ganglion/appliance/media/picture"
 )
 
 // The codes this package adds to those of appliance.
 const (
-	CodeBroken        appliance.Code = "media_invalid"          // no base64, or a damaged file
-	CodeWrongModality appliance.Code = "wrong_modality"         // such as a sound among the images
-	CodeUnknownType   appliance.Code = "unsupported_media_type" // a kind of file that is not read
+	CodeBroken        appliance.Code = "media_invalid"         // no base64, or a damaged file
+	CodeWrongModality appliance.Code = "wrong_modality"        // such as a sound among the images
+	CodeUnknownType                  = appliance.CodeMediaType // a kind of file that is not read
 	CodeRemote        appliance.Code = "remote_media_disabled"
 	CodeLocal         appliance.Code = "local_media_disabled"
 )
@@ -28,6 +29,8 @@ type Limits struct {
 	Pixels     int64 // pixels of one picture
 	Seconds    int   // length of one sound, where its header tells
 	Frames     int   // pictures in a list of frames
+	// Folder is where files lie that a request may name; empty: it may name none.
+	Folder string
 }
 
 // DefaultLimits are limits that a small machine bears.
@@ -37,6 +40,11 @@ func DefaultLimits() Limits {
 		Images: 16, Audios: 4, Videos: 2,
 		Side: 16384, Pixels: 40_000_000, Seconds: 600, Frames: 64,
 	}
+}
+
+// media are the limits that hold when an item is measured.
+func (l Limits) media() appliance.MediaLimits {
+	return appliance.MediaLimits{Seconds: l.Seconds, Frames: l.Frames}
 }
 
 // Fields are the three media fields of a request as written; a field that is
@@ -62,6 +70,31 @@ func Read(f Fields, l Limits) ([]appliance.Media, error) {
 	for _, f := range fields {
 		if err := r.field(f.kind, f.value, f.max); err != nil {
 			return nil, err
+		}
+	}
+	return r.items, nil
+}
+
+// Files are the media of a request as the bytes of files.
+type Files struct {
+	Images, Audios, Videos [][]byte
+}
+
+// ReadFiles is Read for files, whose bytes the items keep.
+func ReadFiles(f Files, l Limits) ([]appliance.Media, error) {
+	r := reader{limits: l}
+	for _, f := range []struct {
+		kind  appliance.MediaKind
+		files [][]byte
+		max   int
+	}{{appliance.Image, f.Images, l.Images}, {appliance.Audio, f.Audios, l.Audios}, {appliance.Video, f.Videos, l.Videos}} {
+		if len(f.files) > f.max {
+			return nil, item{kind: f.kind, param: string(f.kind)}.errorf(appliance.CodeInvalid, "holds more than %d items", f.max)
+		}
+		for i, data := range f.files {
+			if err := r.take(item{kind: f.kind, param: fmt.Sprintf("%s[%d]", f.kind, i)}, data); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return r.items, nil
@@ -170,7 +203,7 @@ func (r *reader) check(it item, data []byte) (appliance.Media, error) {
 		return appliance.Media{}, err
 	}
 	r.total += int64(len(data))
-	return appliance.Media{Kind: it.kind, Param: it.param, MIME: t.mime, Data: data}, nil
+	return appliance.Media{Kind: it.kind, Param: it.param, MIME: t.mime, Data: data, Limits: r.limits.media()}, nil
 }
 
 // size refuses an item of n bytes that is over a limit.
@@ -195,7 +228,7 @@ func (r *reader) inspect(it item, t fileType, data []byte, whole bool) error {
 	case err == errShort && !whole:
 		return nil
 	case errors.As(err, new(unread)):
-		return it.errorf(CodeUnknownType, "is %v, which is not read", err)
+		return it.errorf(CodeUnknownType, "is a %s file that is not read: %v", t.name, err)
 	case err != nil:
 		return it.errorf(CodeBroken, "is a broken %s file: %v", t.name, err)
 	}
@@ -223,6 +256,9 @@ func (r *reader) picture(it item, t fileType, h header) error {
 	if h.width > int64(r.limits.Side) || h.height > int64(r.limits.Side) || h.width*h.height > r.limits.Pixels {
 		return it.errorf(appliance.CodeImageTooLarge, "declares %d×%d pixels, the limit is %d a side and %d in all",
 			h.width, h.height, r.limits.Side, r.limits.Pixels)
+	}
+	if most := picture.DefaultLimits().Bytes; h.memory > most {
+		return it.errorf(appliance.CodeImageTooLarge, "is a %s file of %d×%d pixels, which take %d MiB to decode, the limit is %d", t.name, h.width, h.height, h.memory>>20, most>>20)
 	}
 	return nil
 }

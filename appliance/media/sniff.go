@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ganglion/appliance"
+	"ganglion/appliance/media/picture"
 )
 
 // fileType is a kind of file: how it is known, where it belongs, and how its
@@ -23,6 +24,7 @@ type fileType struct {
 type header struct {
 	picture       bool
 	width, height int64
+	memory        int64   // that decoding takes
 	seconds       float64 // 0 where the header does not tell
 }
 
@@ -40,17 +42,17 @@ var (
 )
 
 var (
-	typePNG  = fileType{"PNG", "image/png", moving, true, pngHeader, pngBody}
-	typeJPEG = fileType{"JPEG", "image/jpeg", asImage, true, jpegHeader, jpegBody}
-	typeGIF  = fileType{"GIF", "image/gif", moving, true, gifHeader, gifBody}
-	typeBMP  = fileType{"BMP", "image/bmp", asImage, true, bmpHeader, nil}
-	typeTIFF = fileType{"TIFF", "image/tiff", asImage, true, tiffHeader, nil}
-	typeWebP = fileType{"WebP", "image/webp", moving, true, webpHeader, riffBody}
-	typePAM  = fileType{"PAM", "image/x-portable-arbitrarymap", asImage, true, nil, nil}
-	typeWAV  = fileType{"WAV", "audio/wav", asAudio, true, wavFile, nil}
-	typeMP3  = fileType{"MP3", "audio/mpeg", asAudio, true, nil, nil}
-	typeFLAC = fileType{"FLAC", "audio/flac", asAudio, true, flacHeader, nil}
-	typeOGG  = fileType{"Ogg", "audio/ogg", either, true, nil, nil}
+	typePNG  = fileType{"PNG", "image/png", moving, true, pictureHeader, pictureBody}
+	typeJPEG = fileType{"JPEG", "image/jpeg", asImage, true, pictureHeader, pictureBody}
+	typeGIF  = fileType{"GIF", "image/gif", moving, true, pictureHeader, pictureBody}
+	typeBMP  = fileType{"BMP", "image/bmp", asImage, true, pictureHeader, nil}
+	typeTIFF = fileType{"TIFF", "image/tiff", asImage, true, pictureHeader, nil}
+	typeWebP = fileType{"WebP", "image/webp", moving, true, pictureHeader, pictureBody}
+	typePAM  = fileType{"PAM", "image/x-portable-arbitrarymap", asImage, true, pictureHeader, nil}
+	typeWAV  = fileType{"WAV", "audio/wav", asAudio, true, foreignWAV, nil}
+	typeMP3  = fileType{"MP3", "audio/mpeg", asAudio, true, foreignSound, nil}
+	typeFLAC = fileType{"FLAC", "audio/flac", asAudio, true, soundHeader, nil}
+	typeOGG  = fileType{"Ogg", "audio/ogg", either, true, foreignSound, nil}
 	typeM4A  = fileType{"M4A", "audio/mp4", asAudio, true, nil, nil}
 	typeAAC  = fileType{"AAC", "audio/aac", asAudio, true, nil, nil}
 	typeAMR  = fileType{"AMR", "audio/amr", asAudio, true, nil, nil}
@@ -59,6 +61,7 @@ var (
 	typeMKV  = fileType{"Matroska", "video/x-matroska", either, true, nil, nil}
 	typeWebM = fileType{"WebM", "video/webm", either, true, nil, nil}
 	typeAVI  = fileType{"AVI", "video/x-msvideo", asVideo, true, nil, nil}
+	typeMJPG = fileType{"Motion-JPEG", "video/x-motion-jpeg", asVideo, true, nil, nil}
 )
 
 func refused(name string, fields []appliance.MediaKind) fileType {
@@ -69,9 +72,12 @@ func refused(name string, fields []appliance.MediaKind) fileType {
 // belong into its field.
 func sniff(it item, data []byte) (fileType, error) {
 	t, ok := detect(data)
+	if it.kind == appliance.Video && t.name == typeJPEG.name && followed(data) {
+		return typeMJPG, nil
+	}
 	switch {
 	case !ok:
-		return t, it.errorf(CodeUnknownType, "is no %s: its first bytes are % x", expected[it.kind], data[:min(len(data), 8)])
+		return t, it.errorf(CodeUnknownType, "is no %s: it begins like none of them", expected[it.kind])
 	case !t.read:
 		return t, it.errorf(CodeUnknownType, "is %s, which is not read; send %s", t.name, expected[it.kind])
 	case !slices.Contains(t.fields, it.kind):
@@ -80,10 +86,17 @@ func sniff(it item, data []byte) (fileType, error) {
 	return t, nil
 }
 
+// followed tells whether behind a JPEG file stands another one. Where only the beginning is
+// at hand it need not have come yet.
+func followed(data []byte) bool {
+	n := picture.JPEGLength(data)
+	return n > 0 && bytes.HasPrefix(bytes.TrimLeft(data[n:], "\x00"), []byte("\xff\xd8"))
+}
+
 var expected = map[appliance.MediaKind]string{
 	appliance.Image: "PNG, JPEG, GIF, BMP, TIFF or WebP",
 	appliance.Audio: "WAV, MP3, FLAC, Ogg, M4A, AAC or AMR",
-	appliance.Video: "MP4, QuickTime, Matroska, WebM, AVI, GIF or a list of frames",
+	appliance.Video: "MP4, QuickTime, Matroska, WebM, AVI, Motion-JPEG, GIF or a list of frames",
 }
 
 // magic are the kinds known by fixed first bytes.

@@ -83,7 +83,11 @@ func newPaths(e *env, s *settings) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "paths [flags]", Short: "Print where settings, data, state and cache live", Args: noArgs(""),
+		Annotations: map[string]string{withoutSettings: "yes"},
 		RunE: func(*cobra.Command, []string) error {
+			if s.broken != nil {
+				e.note("settings that cannot be read are not looked at: %v", s.broken)
+			}
 			rows := [][]string{{"config", s.paths.Config}, {"config_file", s.configFile}, {"data", s.paths.Data}, {"models", s.modelsDir()},
 				{"state", s.paths.State}, {"log", s.logPath()}, {"cache", s.paths.Cache}}
 			if !asJSON {
@@ -138,7 +142,7 @@ func newBundle(e *env, s *settings) *cobra.Command {
 				return err
 			}
 			update, end := e.progress("writing " + filepath.Base(out))
-			err := appliance.AppendModel(out, e.executable, s.Model, update)
+			err := appliance.AppendModel(out, e.executable, s.bundled(), update)
 			end()
 			if err != nil {
 				return err
@@ -150,6 +154,15 @@ func newBundle(e *env, s *settings) *cobra.Command {
 	c.Flags().StringVar(&out, "out", "", "executable to write, a `FILE`")
 	s.modelFlags(c)
 	return c
+}
+
+// bundled are the files that the settings name.
+func (s *settings) bundled() appliance.Bundled {
+	b := appliance.Bundled{Model: s.Model}
+	if s.MMProj != appliance.NoEncoder {
+		b.Encoder = s.MMProj
+	}
+	return b
 }
 
 // checkBundle refuses what would make an executable that does not start, or destroy

@@ -30,6 +30,7 @@ type deviceResult struct {
 	Caps     device.Caps        `json:"caps"`
 	Kernels  string             `json:"kernel_set"`
 	Copy     float64            `json:"copy_gigabytes_per_second"` // read and written
+	Read     float64            `json:"read_gigabytes_per_second"` // by a kernel that does nothing else
 	Packing  []packingRatio     `json:"packing"`                   // by type of weights
 	Prefill  []probe.KernelTime `json:"prefill_kernels"`           // of one prompt; empty where the device has no clock
 	Decode   []probe.KernelTime `json:"decode_kernels"`            // of timedTokens tokens
@@ -82,6 +83,9 @@ func (s *settings) benchDevice(ctx context.Context, d probe.Device, prompt int) 
 	if r.Copy, err = probe.CopyRate(meter.Device, kernels.Get("copy")); err != nil {
 		return nil, err
 	}
+	if r.Read, err = probe.ReadRate(meter.Device, kernels.Get); err != nil {
+		return nil, err
+	}
 	f, err := s.modelFile(ctx)
 	if err != nil {
 		return nil, err
@@ -125,7 +129,7 @@ func (r *deviceResult) print(w io.Writer, prompt int) {
 	fmt.Fprintf(w, "limits    %d storage buffers, %s a binding, %s a buffer, %d invocations, %s shared, %d B of parameters, offsets of %d, %d texels\n",
 		l.StorageBuffers, bytesText(l.BindingBytes), bytesText(l.BufferBytes), l.Invocations, bytesText(int64(l.SharedBytes)), l.ParamBytes, l.OffsetAlign, l.Texels)
 	fmt.Fprintf(w, "can       precise %t, subgroup %d, dot4 %t, half %t, clock %t, shares memory %t\n", c.Precise, c.Subgroup, c.Dot4, c.Half, c.Timer, c.HostShare)
-	fmt.Fprintf(w, "memory    %s, kernels %s\ncopies    %8.1f GB/s read and written\n", bytesText(r.Memory), r.Kernels, r.Copy)
+	fmt.Fprintf(w, "memory    %s, kernels %s\ncopies    %8.1f GB/s read and written\nreads     %8.1f GB/s\n", bytesText(r.Memory), r.Kernels, r.Copy, r.Read)
 	fmt.Fprint(w, "packed   ")
 	for _, p := range r.Packing {
 		fmt.Fprintf(w, " %s %.3f", p.Type, p.Ratio)
@@ -135,11 +139,13 @@ func (r *deviceResult) print(w io.Writer, prompt int) {
 		fmt.Fprintln(w, "kernels   the device has no clock")
 		return
 	}
-	printKernels(w, fmt.Sprintf("prefill of %d tokens", prompt), r.Prefill)
-	printKernels(w, fmt.Sprintf("decode of %d tokens", timedTokens), r.Decode)
+	r.printKernels(w, fmt.Sprintf("prefill of %d tokens", prompt), r.Prefill)
+	r.printKernels(w, fmt.Sprintf("decode of %d tokens", timedTokens), r.Decode)
 }
 
-func printKernels(w io.Writer, what string, list []probe.KernelTime) {
+// printKernels writes a table of kernels: of products the rate of weights, and what that is
+// of the rate at which a kernel reads that does nothing else.
+func (r *deviceResult) printKernels(w io.Writer, what string, list []probe.KernelTime) {
 	total := 0.0
 	for _, k := range list {
 		total += k.MS
@@ -148,7 +154,7 @@ func printKernels(w io.Writer, what string, list []probe.KernelTime) {
 	for _, k := range list {
 		fmt.Fprintf(w, "          %8.2f ms %5.1f %%  %6d × %s", k.MS, 100*k.MS/max(total, 1e-9), k.Calls, k.Kernel)
 		if k.Weights > 0 {
-			fmt.Fprintf(w, ", %.2f GB/s of weights", k.Rate())
+			fmt.Fprintf(w, ", %.2f GB/s of weights, %.0f %% of a plain read", k.Rate(), 100*k.Rate()/max(r.Read, 1e-9))
 		}
 		fmt.Fprintln(w)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ganglion/appliance"
+	"ganglion/appliance/media/film"
 	"ganglion/gpu"
 	"ganglion/gpu/device"
 	"ganglion/gpu/engine"
@@ -52,6 +53,9 @@ func newInternal(e *env) *cobra.Command {
 	internal.AddCommand(c, &cobra.Command{
 		Use: "plugin-compile", Hidden: true, Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return host.Child(args) },
+	}, &cobra.Command{
+		Use: "film", Hidden: true, Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error { return film.Child(args, e.stdin, e.stdout, e.stderr) },
 	})
 	return internal
 }
@@ -112,7 +116,9 @@ func (s *settings) openDecode(ctx context.Context, m *gpu.Machine, f appliance.F
 	speeds := make([]probe.Rates, len(candidates))
 	for i, d := range candidates {
 		if opened[i], err = m.OpenDevice(d, c); err == nil {
-			speeds[i], err = s.rates(ctx, m, f, opened[i], d, key)
+			if speeds[i], err = s.rates(ctx, m, f, opened[i], d, key); err != nil {
+				opened[i].Failed(err)
+			}
 		}
 		if err != nil {
 			s.e.note("%s through %s is not used: %v", d.Name, d.API, err)
@@ -125,6 +131,14 @@ func (s *settings) openDecode(ctx context.Context, m *gpu.Machine, f appliance.F
 		return opened[i]
 	}
 	best := probe.Choose(speed, speeds, func(probe.Places) bool { return s.allowsPhases(f) })
+	for i, o := range opened {
+		if o == nil || i == best.Prompt || i == best.Decode {
+			continue
+		}
+		if err := o.Release(); err != nil {
+			s.e.note("%s through %s: %v", candidates[i].Name, candidates[i].API, err)
+		}
+	}
 	return m.Phases(at(best.Prompt), at(best.Decode)), nil
 }
 
@@ -209,6 +223,8 @@ func deviceLabel(d probe.Device) string { return fmt.Sprintf("%s (%s)", d.Name, 
 // deviceNote says what there is to know of a device.
 func deviceNote(d probe.Device) string {
 	switch {
+	case d.State == probe.Quarantined && d.Again():
+		return d.Reason + "; the next start tests it again"
 	case d.State == probe.Quarantined:
 		return d.Reason
 	case d.State == probe.Untested:

@@ -30,6 +30,7 @@ func newDoctor(e *env, s *settings) *cobra.Command {
 	var asJSON, retest bool
 	c := &cobra.Command{
 		Use: "doctor [flags]", Short: "Check this machine and installation", Args: noArgs(""),
+		Annotations: map[string]string{withoutSettings: "yes"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			findings := s.examine(cmd.Context(), retest)
 			if asJSON {
@@ -64,15 +65,18 @@ func (s *settings) examine(ctx context.Context, retest bool) []finding {
 		s.examineSettings(), examineCPU(s.Threads),
 	}
 	out = append(out, s.examineGPUs(ctx, retest)...)
-	out = append(out, s.examineMemory(), s.examineModels(ctx), s.examineLog(), s.examineAddress())
+	out = append(out, s.examineMemory(), s.examineModels(ctx), s.examineFilm(), s.examineLog(), s.examineAddress())
 	for _, f := range []struct{ name, dir string }{{"data", s.paths.Data}, {"state", s.paths.State}, {"cache", s.paths.Cache}} {
 		out = append(out, examineFolder(f.name, f.dir))
 	}
 	return out
 }
 
-// examineSettings says which file was read; wrong settings end a verb before it runs.
+// examineSettings says which file was read, or what is wrong with the settings.
 func (s *settings) examineSettings() finding {
+	if s.broken != nil {
+		return finding{"settings", "bad", s.broken.Error()}
+	}
 	if _, err := os.Stat(s.configFile); err != nil {
 		return finding{"settings", "ok", "built in, environment and flags; no file " + s.configFile}
 	}

@@ -58,6 +58,11 @@ func newLog(e *env, s *settings) *cobra.Command {
 	c.Flags().StringVar(&outcome, "outcome", "", "only requests that ended so: `stop|length|cancelled|error|interrupted`, or open ones")
 	c.Flags().StringVar(&text, "grep", "", "only requests whose prompt or answer contains `TEXT`")
 	s.serveFlags(c)
+	for _, v := range []*cobra.Command{newLogDelete(e, s), newLogPurge(e, s)} {
+		v.PreRunE = func(c *cobra.Command, _ []string) error { return s.load(c) }
+		v.DisableFlagsInUseLine = true
+		c.AddCommand(v)
+	}
 	return c
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ganglion/appliance"
+	"ganglion/appliance/media/film"
 	"ganglion/gpu"
 	"ganglion/gpu/engine"
 	"ganglion/gpu/gguf"
@@ -25,6 +26,7 @@ type models struct {
 	life    context.Context // of the process: loads outlive the requests that ask for them
 
 	machine *gpu.Machine
+	films   *film.Engine
 }
 
 // start loads the model that the settings name, or the first one found.
@@ -88,14 +90,43 @@ func (m *models) load(f appliance.Found) {
 		if err != nil {
 			return nil, errors.Join(err, loaded.Close())
 		}
-		return guessed, nil
+		seeing, err := m.s.withEncoder(ctx, guessed, f, b)
+		if err != nil {
+			return nil, errors.Join(err, guessed.Close())
+		}
+		if _, ok := seeing.(appliance.Seeing); ok {
+			go m.warmFilms()
+		}
+		return seeing, nil
 	}, f.Name)
+}
+
+// warmFilms compiles the decoder of films, which the first start of this version does, so
+// that the first film need not wait for it.
+func (m *models) warmFilms() {
+	if m.films.Status().State == film.Absent {
+		return
+	}
+	slow := time.AfterFunc(2*time.Second, func() {
+		m.e.note("compiling the decoder of films in the background; later starts find it compiled")
+	})
+	defer slow.Stop()
+	began := time.Now()
+	if err := m.films.Prepare(m.life); err != nil {
+		if m.life.Err() == nil {
+			m.e.note("the decoder of films was not compiled: %v", err)
+		}
+		return
+	}
+	if !slow.Stop() {
+		m.e.note("compiled the decoder of films in %.1f s", time.Since(began).Seconds())
+	}
 }
 
 // engine is the configuration that the settings describe.
 func (s *settings) engine(b ops.Backend) engine.Config {
 	c := engine.Config{Backend: b, Adapters: appliance.AdapterFiles(s.LoRA), Context: s.Context, Slots: s.Slots, Threads: s.Threads, Available: engine.AvailableMemory,
-		CacheTokens: s.CacheTokens, SnapshotBytes: s.SnapshotBytes}
+		CacheTokens: s.CacheTokens, SnapshotBytes: s.SnapshotBytes, MaxRows: max(512, s.ImageTokens)} // a picture may have to be read at once
 	if s.CacheTokens == 0 {
 		c.CacheTokens = -1 // 0 would be the engine's default
 	}
@@ -160,12 +191,13 @@ func (s *settings) open(ctx context.Context, slots int) (*closingEngine, error) 
 	s.noteMoved(m.Info())
 	s.noteDivided(m.Info())
 	s.noteAdapters(m.Info())
-	return &closingEngine{Engine: m, backend: b, machine: machine, adapters: appliance.DefaultAdapters(s.LoRA)}, nil
+	return &closingEngine{Engine: m, found: f, backend: b, machine: machine, adapters: appliance.DefaultAdapters(s.LoRA)}, nil
 }
 
 // closingEngine closes its machine too.
 type closingEngine struct {
 	*engine.Engine
+	found    appliance.Found
 	backend  *gpu.Opened
 	machine  *gpu.Machine
 	adapters []engine.AdapterScale // what acts by default

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +21,7 @@ func newPlugin(e *env, s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plugin",
 		Short: "Write, test, sign and run plugins: samplers and filters in WebAssembly",
-		Long:  "Plugins take part in choosing the tokens of a text. `new` begins one, `build` makes a\n.wasm of it, `test` and `bench` run it without a model, `run` and `try` with one.",
+		Long:  "Plugins take part in choosing the tokens of a text. `new` begins one, `build` makes a\n.wasm of it, `test` and `bench` run it without a model, `run` and `try` with one.\n`detect` looks for the watermark of plugin green-list in a text.",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fail(exitUsage, "`ganglion plugin --help` lists the verbs", "unknown verb %q of plugin", args[0])
@@ -30,7 +31,7 @@ func newPlugin(e *env, s *settings) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	for _, v := range []*cobra.Command{
-		newPluginNew(e), newPluginBuild(e), newPluginCheck(e, s), newPluginBench(e, s), newPluginSign(e, s), newPluginTry(e, s), newPluginRun(e, s), newPluginList(e, s),
+		newPluginNew(e), newPluginBuild(e), newPluginCheck(e, s), newPluginBench(e, s), newPluginSign(e, s), newPluginTry(e, s), newPluginRun(e, s), newPluginDetect(e, s), newPluginList(e, s),
 	} {
 		v.PreRunE = func(c *cobra.Command, _ []string) error { return s.load(c) }
 		v.DisableFlagsInUseLine = true
@@ -77,16 +78,30 @@ func (s *settings) pluginKeysDir() string { return filepath.Join(s.pluginDir(), 
 
 // pluginHost is how plugins run here: compiled in a child process into a cache of our own.
 func (s *settings) pluginHost(logger *slog.Logger) host.Options {
-	o := host.Options{Log: logger}
+	o := host.Options{Log: logger, StepFuel: int64(s.PluginFuel), AllowSlow: s.PluginSlow}
 	if s.e.executable != "" {
 		o.Cache = filepath.Join(s.paths.Cache, "plugins")
 		o.Compile = func(ctx context.Context, args ...string) *exec.Cmd {
 			cmd := exec.CommandContext(ctx, s.e.executable, append([]string{"internal", "plugin-compile", "--"}, args...)...)
 			cmd.Args[0] = "ganglion"
+			cmd.Env = compilerEnv(os.Environ())
 			return cmd
 		}
 	}
 	return o
+}
+
+// compilerEnv is what a process that compiles needs of an environment: keys of services
+// and the like are none of its business.
+func compilerEnv(all []string) []string {
+	out := []string{}
+	for _, e := range all {
+		switch name, _, _ := strings.Cut(strings.ToUpper(e), "="); name {
+		case "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "GOCOVERDIR", "GOTRACEBACK":
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // openPlugin loads one plugin into a runtime of its own.

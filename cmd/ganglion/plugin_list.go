@@ -97,7 +97,7 @@ func listed(in *registry.Info) listedPlugin {
 	m := in.Manifest
 	row := listedPlugin{
 		Name: m.Name, Version: m.Version, Hash: in.Hash, Place: in.Place, Signature: string(in.Signature), State: "ready",
-		Slot: string(m.Slot), OnError: m.OnError, Description: m.Description, Permissions: append([]string{}, m.Capabilities...),
+		Slot: string(m.Slot), OnError: m.OnError, Description: m.Description, Permissions: permissions(m),
 	}
 	if in.Key != "" {
 		row.Signature += ", key " + in.Key
@@ -108,16 +108,30 @@ func listed(in *registry.Info) listedPlugin {
 	case in.Update != "":
 		row.State = "ready; update rejected: " + in.Update
 	}
-	if m.View.Text {
-		row.Permissions = append(row.Permissions, "text")
-	}
-	if m.View.History.Kind != abi.HistoryNone {
-		row.Permissions = append(row.Permissions, "history")
-	}
-	if m.View.Holdback > 0 {
-		row.Permissions = append(row.Permissions, "holdback")
-	}
 	return row
+}
+
+// permissions are all that a plugin may see, use and do: its capabilities, then what it sees,
+// then what it changes.
+func permissions(m *abi.Manifest) []string {
+	list := append([]string{}, m.Capabilities...)
+	v := &m.View
+	for _, p := range []struct {
+		name string
+		has  bool
+	}{
+		{"candidates", v.N > 0}, {"full", v.Logits == abi.LogitsFull}, {"gather", len(v.Gather) > 0 || v.GatherEOG},
+		{"history", v.History.Kind != abi.HistoryNone}, {"text", v.Text},
+		{"prompt", m.Hooks.Has(abi.HookPrompt)}, {"edits", v.Edits > 0}, {"mask", v.Mask}, {"cut", m.Truncates},
+		{"temperature", m.Hooks.Has(abi.HookPlan) || m.Hooks.Has(abi.HookLogits)}, {"choose", m.Hooks.Has(abi.HookChoose)},
+		{"force", m.Hooks.Has(abi.HookPlan) || m.Hooks.Has(abi.HookAccept)},
+		{"rewrite", m.Hooks.Has(abi.HookText)}, {"holdback", v.Holdback > 0},
+	} {
+		if p.has {
+			list = append(list, p.name)
+		}
+	}
+	return list
 }
 
 // cost sums what the hooks of one token cost, in the median.

@@ -28,14 +28,19 @@ func newPluginRun(e *env, s *settings) *cobra.Command {
 				return err
 			}
 			defer end()
-			r := g.request(cmd, prompt)
+			r, err := g.request(cmd, s, prompt)
+			if err != nil {
+				return err
+			}
 			r.ID, r.Received, r.Route = appliance.NewID(), time.Now(), "cli plugin run"
 			choice := appliance.PluginChoice{Name: p.Manifest().Name, OnError: onError, At: "--plugin-config"}
 			if config != "" {
 				choice.Config = []byte(config)
 			}
 			r.Plugins = []appliance.PluginChoice{choice}
-			return complete(cmd.Context(), e, s, r, g.showStats, pluginFile{p, e.logger()})
+			config := s.service(nil, e.logger())
+			config.Plugins = pluginFile{p, e.logger()}
+			return complete(cmd.Context(), e, s, r, config, slotsFor(p.Manifest()), g.showStats)
 		},
 	}
 	g.flags(c)

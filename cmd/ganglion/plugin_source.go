@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -18,11 +20,16 @@ type pluginFile struct {
 var _ appliance.Plugins = pluginFile{}
 
 // Find implements appliance.Plugins.
-func (f pluginFile) Find(name, _ string) (appliance.Plugin, error) {
+func (f pluginFile) Find(_ context.Context, name, _ string) (appliance.Plugin, error) {
 	if name != f.p.Manifest().Name || !f.p.Retain() {
 		return nil, fmt.Errorf("%w: %s", appliance.ErrNoPlugin, name)
 	}
-	return hosted{f.p, &plugins{log: f.log}}, nil
+	return hosted{f.p, &plugins{log: f.log}, new(host.LogCount)}, nil
+}
+
+// Inline implements appliance.Plugins: the one plugin is all there is.
+func (pluginFile) Inline(context.Context, string) (appliance.Plugin, error) {
+	return nil, errors.New("it takes the plugin of the command line alone")
 }
 
 // Ended implements appliance.Plugins.

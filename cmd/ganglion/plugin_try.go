@@ -14,6 +14,7 @@ import (
 	"ganglion/gpu/engine"
 	"ganglion/gpu/ops"
 	"ganglion/gpu/tokenizer"
+	"ganglion/plugins/abi"
 	"ganglion/plugins/host"
 	"ganglion/plugins/sampling"
 	"ganglion/plugins/tryout"
@@ -91,6 +92,9 @@ type trial struct {
 }
 
 func (s *settings) newTrial(ctx context.Context, p *host.Plugin, config []byte, withModel bool) (*trial, error) {
+	if m := p.Manifest(); m.Can(abi.CapAuxSeq) {
+		return nil, fail(exitUsage, "`ganglion plugin run` tries it on one prompt", "plugin %s has sequences beside the text, of which the log holds nothing", m.Name)
+	}
 	t := &trial{s: s, p: p, config: config, skipped: map[string]int{}}
 	found, err := s.modelFile(ctx)
 	if err != nil && withModel {
@@ -110,6 +114,9 @@ func (s *settings) newTrial(ctx context.Context, p *host.Plugin, config []byte, 
 		return nil, modelError(err)
 	}
 	t.vocab = v
+	if m := p.Manifest(); !m.FitsTokenizer(v.Family()) {
+		return nil, fail(exitUsage, "", "plugin %s is for tokenizers of kind %s, the model's is %s", m.Name, strings.Join(m.Tokenizers, ", "), v.Family())
+	}
 	if withModel {
 		if t.m, err = s.open(ctx, 1); err != nil {
 			return nil, err
@@ -141,7 +148,7 @@ func (t *trial) all(ctx context.Context, log *storage.Log, last int) error {
 		if r == nil {
 			continue // it was deleted meanwhile
 		}
-		if why, err := t.one(r); err != nil {
+		if why, err := t.one(ctx, r); err != nil {
 			return err
 		} else if why != "" {
 			t.skipped[why]++
@@ -151,7 +158,7 @@ func (t *trial) all(ctx context.Context, log *storage.Log, last int) error {
 }
 
 // one tries a request; why says why it was left out.
-func (t *trial) one(r *appliance.Record) (why string, err error) {
+func (t *trial) one(ctx context.Context, r *appliance.Record) (why string, err error) {
 	if len(r.Tokens) == 0 {
 		return "no token is in the log", nil
 	}
@@ -162,7 +169,7 @@ func (t *trial) one(r *appliance.Record) (why string, err error) {
 	services := host.Services{}
 	known := t.vocab != nil && (r.ModelHash == "" || r.ModelHash == t.hash)
 	if known {
-		services.Vocab = vocabulary{t.vocab, t.hash}
+		services.Vocab = new(plugins).vocabulary(t.vocab, t.hash)
 		text.Params.Vocab, text.Params.Suppressed = t.vocab.VocabSize(), t.vocab.Suppressed()
 	}
 	if t.m != nil {
@@ -181,7 +188,7 @@ func (t *trial) one(r *appliance.Record) (why string, err error) {
 		}
 		t.promptOf(r, text, known)
 	}
-	report, err := tryout.Try(t.p, t.config, services, text)
+	report, err := tryout.Try(ctx, t.p, t.config, services, text)
 	if err != nil {
 		return "", err
 	}
@@ -395,6 +402,7 @@ func (t *trial) print(e *env) error {
 		{"not interested", strconv.Itoa(r.Idle)},
 		{"failed", strconv.Itoa(r.Failed)},
 		{"cost", fmt.Sprintf("%.2f µs and %d fuel a token", r.US/float64(max(r.Tokens, 1)), r.Fuel/int64(max(r.Tokens, 1)))},
+		{"beside tokens", fmt.Sprintf("%.2f µs and %d fuel a request", r.OnceUS/float64(max(r.Texts, 1)), r.OnceFuel/int64(max(r.Texts, 1)))},
 	}
 	if r.Error != "" {
 		table = append(table, []string{"first failure", r.Error})

@@ -3,8 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -52,6 +55,25 @@ func TestTryLoggedRequests(t *testing.T) {
 	r = try("--plugin-config", `{"probability":1,"threshold":0.001}`, xtc)
 	if r.Exact || r.Texts != 3 || len(r.Skipped) != 1 || r.Seen != r.Tokens || r.Reproduced == 0 || r.Reproduced == r.Tokens {
 		t.Errorf("from the log: %+v", r)
+	}
+	// One that fails before the first token says so, what it costs, and why.
+	script := filepath.Join(home, "endless.js")
+	if err := os.WriteFile(script, []byte(stuck), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := try("--with-model", script); r.Texts != 4 || r.Failed != 4 || r.Seen != 0 || r.Calls != 0 || r.OnceFuel == 0 || !strings.Contains(r.Error, "fuel") {
+		t.Errorf("one that never opens: %+v", r)
+	}
+	shown := exec.Command(binaryPath(t), "plugin", "try", "--model", tinyPath(t), "--data", filepath.Join(home, "data"), script)
+	shown.Env = cleanEnv(home)
+	if out, err := shown.CombinedOutput(); err != nil || !regexp.MustCompile(`(?m)^failed +3$`).Match(out) || !regexp.MustCompile(`(?m)^first failure +.*endless@1\.0\.0.*fuel`).Match(out) || !regexp.MustCompile(`(?m)^beside tokens +[0-9.]+ µs and [1-9][0-9]* fuel a request$`).Match(out) {
+		t.Errorf("%v: %s", err, out)
+	}
+	// What needs more than the log holds says so before anything runs.
+	cfg := exec.Command(binaryPath(t), "plugin", "try", "--plugin-config", `{"negative_prompt":"x"}`, "--model", tinyPath(t), "--data", filepath.Join(home, "data"), filepath.Join("..", "..", "plugins", "builtin", "wasm", "cfg.wasm"))
+	cfg.Env = cleanEnv(home)
+	if out, err := cfg.CombinedOutput(); err == nil || !strings.Contains(string(out), "sequences beside the text") {
+		t.Errorf("cfg: %v: %s", err, out)
 	}
 	if r := try("--last", "1", xtc); r.Texts != 0 || len(r.Skipped) != 1 {
 		t.Errorf("the last one alone: %+v", r)

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"ganglion/web/api"
+
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -80,6 +82,15 @@ func plainPath(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// needsCompiler leaves tests out that load scripts in a program with the race detector, which
+// takes longer to compile their interpreter than loading may; build.sh runs them without it.
+func needsCompiler(t testing.TB) {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("runs without the race detector")
+	}
 }
 
 // tinyPath is the absolute path of the tiny model.
@@ -309,6 +320,20 @@ func (p *process) get(path string, into any, headers ...string) int {
 		}
 	}
 	return status
+}
+
+// row is the log's row of an answer once it is closed, which the answer does not wait for.
+func (p *process) row(id string) (rec api.Record) {
+	p.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		rec = api.Record{}
+		if p.get("/v1/log/"+id, &rec) == http.StatusOK && rec.EndedAt != nil {
+			return rec
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("the row of %s is not closed after %v: %+v", id, patience, rec)
+		}
+	}
 }
 
 // complete posts a completion request and returns status and body.

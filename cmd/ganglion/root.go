@@ -31,6 +31,12 @@ func newRoot(e *env) *cobra.Command {
 			}
 			return nil
 		},
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if e.quiet && e.verbose {
+				return fail(exitUsage, "", "--quiet and --verbose contradict each other")
+			}
+			return nil
+		},
 		PreRunE: func(c *cobra.Command, _ []string) error { return s.load(c) },
 		RunE:    func(c *cobra.Command, _ []string) error { return desktop(c.Context(), e, s) },
 	}
@@ -45,9 +51,13 @@ func newRoot(e *env) *cobra.Command {
 	s.serveFlags(root)
 	for _, v := range []*cobra.Command{
 		newServe(e, s), newRun(e, s), newTokenize(e, s), newDetokenize(e, s), newLogits(e, s), newInspect(e), newBench(e, s),
-		newList(e, s), newLog(e, s), newPlugin(e, s), newDoctor(e, s), newConfig(e, s), newPaths(e, s), newBundle(e, s), newVersion(e), newInternal(e),
+		newList(e, s), newLog(e, s), newPlugin(e, s), newDoctor(e, s), newConfig(e, s), newPaths(e, s), newBundle(e, s),
 	} {
 		v.PreRunE = func(c *cobra.Command, _ []string) error { return s.load(c) }
+		v.DisableFlagsInUseLine = true
+		root.AddCommand(v)
+	}
+	for _, v := range []*cobra.Command{newLicenses(e), newVersion(e), newInternal(e)} { // no settings
 		v.DisableFlagsInUseLine = true
 		root.AddCommand(v)
 	}
@@ -60,7 +70,7 @@ var elsewhere = map[string]string{
 	"m": "model", "c": "context", "ctx-size": "context", "n-ctx": "context", "np": "slots", "parallel": "slots",
 	"t": "threads", "n": "max-tokens", "n-predict": "max-tokens", "api-key": "key-file", "api-key-file": "key-file",
 	"ngl": "backend", "gpu-layers": "backend", "n-gpu-layers": "backend", "md": "draft-model", "model-draft": "draft-model",
-	"cache-type-k": "kv", "cache-type-v": "kv", "temp": "temperature",
+	"image-max-tokens": "image-tokens", "cache-type-k": "kv", "cache-type-v": "kv", "temp": "temperature",
 }
 
 // flagHint says what a flag that is not known is called here, where the verb takes it.

@@ -21,6 +21,7 @@ type generation struct {
 	stop                    []string
 	presence, frequency     float64
 	showStats               bool
+	media                   mediaFlags
 }
 
 func newRun(e *env, s *settings) *cobra.Command {
@@ -38,14 +39,24 @@ func newRun(e *env, s *settings) *cobra.Command {
 			if len(args) == 0 || args[0] == "-" {
 				prompt = strings.TrimSuffix(strings.TrimSuffix(prompt, "\n"), "\r")
 			}
-			r := g.request(cmd, prompt)
-			return complete(cmd.Context(), e, s, r, g.showStats, nil)
+			config := s.service(nil, e.logger())
+			slots, end, err := s.runPlugins(cmd.Context(), &config)
+			if err != nil {
+				return err
+			}
+			defer end()
+			r, err := g.request(cmd, s, prompt)
+			if err != nil {
+				return err
+			}
+			return complete(cmd.Context(), e, s, r, config, slots, g.showStats)
 		},
 	}
 	g.flags(c)
 	s.modelFlags(c)
 	s.guessFlags(c)
 	s.loraFlag(c)
+	s.pluginFlags(c)
 	return c
 }
 
@@ -63,10 +74,11 @@ func (g *generation) flags(c *cobra.Command) {
 	f.Float64Var(&g.presence, "presence-penalty", 0, "penalty `X` on tokens already generated, -2 to 2")
 	f.Float64Var(&g.frequency, "frequency-penalty", 0, "penalty `X` for each time a token was generated, -2 to 2")
 	f.BoolVar(&g.showStats, "stats", false, "print counts and speed to stderr")
+	g.media.flags(f)
 }
 
 // request makes a request of the flags that were given.
-func (g *generation) request(cmd *cobra.Command, prompt string) *appliance.Request {
+func (g *generation) request(cmd *cobra.Command, s *settings, prompt string) (*appliance.Request, error) {
 	r := &appliance.Request{ID: appliance.NewID(), Received: time.Now(), Route: "cli run", Prompt: prompt, Stop: g.stop, Stream: true}
 	given := cmd.Flags().Changed
 	set(given("max-completion-tokens"), &r.MaxTokens, &g.maxTokens)
@@ -77,7 +89,9 @@ func (g *generation) request(cmd *cobra.Command, prompt string) *appliance.Reque
 	set(given("seed"), &r.Seed, &g.seed)
 	set(given("presence-penalty"), &r.PresencePenalty, &g.presence)
 	set(given("frequency-penalty"), &r.FrequencyPenalty, &g.frequency)
-	return r
+	var err error
+	r.Media, err = g.media.read(&s.Settings)
+	return r, err
 }
 
 func set[T any](given bool, field **T, value *T) {
@@ -86,17 +100,16 @@ func set[T any](given bool, field **T, value *T) {
 	}
 }
 
-// complete runs one request in this process and streams its text to stdout. Plugins, when
-// not nil, are those that the request may name.
-func complete(ctx context.Context, e *env, s *settings, r *appliance.Request, stats bool, plugins appliance.Plugins) error {
-	m, err := s.open(ctx, 1)
+// complete runs one request in this process and streams its text to stdout. slots are
+// those of the request and of the sequences that its plugins may have beside it.
+func complete(ctx context.Context, e *env, s *settings, r *appliance.Request, config appliance.Config, slots int, stats bool) error {
+	m, err := s.open(ctx, slots)
 	if err != nil {
 		return err
 	}
-	config := s.service(nil, e.logger())
-	if plugins != nil {
-		config.Plugins = plugins
-	}
+	films := s.filmEngine()
+	defer films.Close() // after the service
+	config.Film = films
 	service, err := appliance.NewService(config)
 	if err != nil {
 		return errors.Join(usage(err), m.Close())
@@ -106,7 +119,11 @@ func complete(ctx context.Context, e *env, s *settings, r *appliance.Request, st
 	if err != nil {
 		return errors.Join(err, m.Close())
 	}
-	service.Use(guessed)
+	seeing, err := s.looking(ctx, r, guessed, m)
+	if err != nil {
+		return errors.Join(err, guessed.Close())
+	}
+	service.Use(seeing)
 	run, err := service.Start(ctx, r)
 	if err != nil {
 		return err

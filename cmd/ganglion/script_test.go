@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -37,12 +38,15 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HOME", home)
 			e.Setenv("TINY", tiny)
 			e.Setenv("GORACE", quickEnd)
+			for _, name := range []string{"LP_NATIVE_VECTOR_WIDTH", "GALLIVM_PERF", "MESA_SHADER_CACHE_DIR"} { // light_renderers of build.sh
+				e.Setenv(name, os.Getenv(name))
+			}
 			lora := filepath.Join(filepath.Dir(tiny), "..", "lora")
 			e.Setenv("LORA", filepath.Join(lora, "gemma3-0.gguf"))
 			e.Setenv("OTHER", filepath.Join(lora, "llama-0.gguf"))
 			e.Setenv("LORAGOLDEN", filepath.Join(lora, "gemma3.logits.f32"))
 			e.Setenv("TOKENS", goldenTokens)
-			for name, dir := range map[string]string{"BUILTIN": "../../plugins/builtin/wasm", "TWINS": "../../plugins/plugintest/testdata/twins"} {
+			for name, dir := range map[string]string{"BUILTIN": "../../plugins/builtin/wasm", "TWINS": "../../plugins/plugintest/testdata/twins", "RECORDED": recordedDir} {
 				abs, err := filepath.Abs(dir)
 				if err != nil {
 					return err
@@ -56,8 +60,17 @@ func TestScripts(t *testing.T) {
 			e.Setenv("STRANGE", filepath.Join(home, "strange.gguf"))
 			return strange(tiny, e.Getenv("STRANGE"))
 		},
+		Condition: func(name string) (bool, error) {
+			switch name {
+			case "race":
+				return raceEnabled, nil
+			case "vulkan", "gl":
+				return hasDriver(name)
+			}
+			return false, fmt.Errorf("no condition is called %q", name)
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": scriptExits, "near": scriptNear, "split": scriptSplit, "cut": scriptCut,
+			"exits": scriptExits, "near": scriptNear, "split": scriptSplit, "cut": scriptCut, "tested": scriptTested,
 		},
 	})
 }

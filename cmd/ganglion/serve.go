@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -16,7 +17,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"ganglion/appliance"
+	"ganglion/appliance/media/film"
 	"ganglion/gpu"
+	"ganglion/plugins/host"
 	"ganglion/storage"
 	"ganglion/web"
 	"ganglion/web/api"
@@ -55,6 +58,7 @@ type house struct {
 	log     *storage.Log // nil when logging is off
 	service *appliance.Service
 	machine *gpu.Machine
+	films   *film.Engine
 	models  *models
 	plugins *plugins
 	metrics *web.Metrics
@@ -94,7 +98,7 @@ func serve(ctx context.Context, e *env, s *settings, in *instance) error {
 	if in != nil {
 		err = errors.Join(err, in.remove())
 	}
-	return errors.Join(err, shutdown(ctx, server), h.close())
+	return errors.Join(err, shutdown(ctx, server, 5*time.Second, h.cancel), h.close())
 }
 
 // announce opens the page in the browser and leaves the note for a second start.
@@ -107,15 +111,30 @@ func (h *house) announce(ctx context.Context, in *instance) {
 	}
 }
 
-// shutdown ends the server: running answers get a moment, then are cut.
-func shutdown(ctx context.Context, server *http.Server) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+// shutdown ends the server: running answers get a moment, then are cancelled, which their
+// clients are told, and what does not end even then is cut.
+func shutdown(ctx context.Context, server *http.Server, moment time.Duration, cancelAll func()) error {
+	ctx = context.WithoutCancel(ctx)
+	patient, cancel := context.WithTimeout(ctx, moment)
 	defer cancel()
-	err := server.Shutdown(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return server.Close()
+	err := server.Shutdown(patient)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
 	}
-	return err
+	hasty, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	go cancelAll()
+	if err := server.Shutdown(hasty); !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return server.Close()
+}
+
+// cancel ends all requests.
+func (h *house) cancel() {
+	at, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = h.service.Close(at) // that they were cancelled
 }
 
 func openHouse(ctx context.Context, e *env, s *settings) (*house, error) {
@@ -133,16 +152,15 @@ func openHouse(ctx context.Context, e *env, s *settings) (*house, error) {
 	}
 	cfg := s.service(h.metrics.Recorder(recorder), h.logger)
 	cfg.Plugins = h.plugins
-	if cfg.DefaultPlugins, cfg.ModelPlugins, cfg.RequiredPlugins, err = s.PluginChoices(); err != nil {
-		return nil, errors.Join(usage(err), h.close())
-	}
-	if cfg.ShadowPlugins, err = s.ShadowChoices(); err != nil {
-		return nil, errors.Join(usage(err), h.close())
+	h.films = s.filmEngine()
+	cfg.Film = h.films
+	if err = s.choosePlugins(&cfg); err != nil {
+		return nil, errors.Join(err, h.close())
 	}
 	if h.service, err = appliance.NewService(cfg); err != nil {
 		return nil, errors.Join(usage(err), h.close())
 	}
-	h.models = &models{e: e, s: s, service: h.service, life: ctx, machine: h.machine}
+	h.models = &models{e: e, s: s, service: h.service, life: ctx, machine: h.machine, films: h.films}
 	return h, nil
 }
 
@@ -160,6 +178,9 @@ func (h *house) close() error {
 		defer cancel()
 		errs = append(errs, h.service.Close(ctx))
 	}
+	if h.films != nil {
+		errs = append(errs, h.films.Close())
+	}
 	if h.plugins != nil {
 		errs = append(errs, h.plugins.close())
 	}
@@ -173,13 +194,23 @@ func (h *house) close() error {
 }
 
 func (h *house) server(address string, in *instance) (*http.Server, error) {
+	limits := mediaLimits(&h.s.Settings)
+	if limits.Folder = h.s.MediaDir; limits.Folder != "" {
+		if info, err := os.Stat(limits.Folder); err != nil || !info.IsDir() {
+			return nil, fail(exitUsage, "", "media-dir: %s is no folder that can be read", limits.Folder)
+		}
+	}
 	c := web.Config{
+		Media: limits, MaxBody: h.s.BodyBytes,
 		Completer: web.FromService(h.service), Status: h.service.Status,
 		Vocabulary: h.service.Vocabulary,
+		Measure:    h.service.Measure,
 		Models:     h.models, ModelsDir: h.s.modelsDir(), Metrics: h.metrics,
 		Devices: h.devices, Notes: h.notes, UI: ui.Files, Version: version, NewID: appliance.NewID,
 		Listen: address, Key: h.s.Key, AllowedHosts: h.s.hosts(), AllowedOrigins: h.s.AllowedOrigins, Logger: h.logger,
 	}
+	c.Plugins, c.PluginUpload, c.MaxPlugin = pluginPage{h}, h.s.PluginUpload, host.MaxFileBytes
+	c.InlineCode = h.s.InlinePlugins
 	if h.log != nil {
 		c.Log = browsed{h.log}
 	}
@@ -238,7 +269,14 @@ func (h *house) devices() []api.Device {
 
 // notes are the plain sentences of the page.
 func (h *house) notes() (notes []string) {
-	m := h.service.Status().Model
+	st := h.service.Status()
+	switch f := st.Films; f.State {
+	case film.Compiling:
+		notes = append(notes, fmt.Sprintf("The decoder of films is being compiled: %.0f %% are done.", 100*f.Share))
+	case film.Failed:
+		notes = append(notes, fmt.Sprintf("The decoder of films could not be compiled: %v. The next film tries again.", f.Err))
+	}
+	m := st.Model
 	if m != nil && m.Moved != "" {
 		notes = append(notes, "A device failed: "+m.Moved)
 	}

@@ -27,11 +27,12 @@ type settings struct {
 	resolved   []appliance.Resolved
 	paths      appliance.Paths
 	configFile string
-	alone      bool // a device that fails is an error: the verb measures it or writes down what it computes
+	broken     error // of a file or an environment that a verb goes on without
+	alone      bool  // a device that fails is an error: the verb measures it or writes down what it computes
 }
 
 // modelSettings are the flags of every verb that loads a model.
-var modelSettings = []string{"model", "model-dir", "data", "backend", "device", "device-memory", "prompt-backend", "prompt-device", "numerics", "kv", "threads", "context"}
+var modelSettings = []string{"model", "mmproj", "image-tokens", "model-dir", "data", "backend", "device", "device-memory", "prompt-backend", "prompt-device", "numerics", "kv", "threads", "context"}
 
 // guessSettings are the flags of verbs that complete prompts with it.
 var guessSettings = []string{"speculate", "draft-model", "draft-max"}
@@ -44,6 +45,14 @@ func (s *settings) modelFlags(c *cobra.Command) {
 // guessFlags adds the flags of guessing ahead.
 func (s *settings) guessFlags(c *cobra.Command) {
 	s.addFlags(c.Flags(), func(f string) bool { return slices.Contains(guessSettings, f) })
+}
+
+// pluginSettings are the flags that say which plugins run.
+var pluginSettings = []string{"plugin-dir", "plugins", "model-plugins", "required-plugins", "shadow-plugins", "plugin-signing"}
+
+// pluginFlags adds the flags of plugins.
+func (s *settings) pluginFlags(c *cobra.Command) {
+	s.addFlags(c.Flags(), func(f string) bool { return slices.Contains(pluginSettings, f) })
 }
 
 // serveFlags adds a flag for every setting.
@@ -71,10 +80,10 @@ func (s *settings) addFlags(fs *pflag.FlagSet, wanted func(flag string) bool) {
 
 // placeholders stand for the value of a flag in the help; numbers are N.
 var placeholders = map[string]string{
-	"model": "FILE", "lora": "FILE[:SCALE]", "model-dir": "DIR", "data": "DIR", "listen": "HOST:PORT", "key-file": "FILE",
+	"model": "FILE", "mmproj": "FILE", "lora": "FILE[:SCALE]", "model-dir": "DIR", "media-dir": "DIR", "data": "DIR", "listen": "HOST:PORT", "key-file": "FILE",
 	"allow-host": "NAME", "allow-origin": "ORIGIN", "backend": strings.Join(gpu.Names(), "|"), "device": "NAME", "prompt-backend": "same|" + strings.Join(gpu.Names(), "|"), "prompt-device": "NAME", "numerics": "fast|exact", "kv": strings.Join(ops.KVTypes(), "|"),
 	"plugin-dir": "DIR", "plugins": "LIST", "model-plugins": "MODEL=LIST", "required-plugins": "LIST", "shadow-plugins": "LIST", "plugin-signing": "unsigned-ok|warn|require",
-	"speculate": "auto|off|lookup|draft", "draft-model": "FILE", "log-max-age": "TIME", "log-max-bytes": "SIZE", "snapshot-bytes": "SIZE", "device-memory": "SIZE",
+	"speculate": "auto|off|lookup|draft", "draft-model": "FILE", "log-max-age": "TIME", "log-max-bytes": "SIZE", "snapshot-bytes": "SIZE", "device-memory": "SIZE", "body-bytes": "SIZE", "media-bytes": "SIZE",
 }
 
 func placeholder(row appliance.Setting) string {
@@ -99,9 +108,6 @@ func (g *given) Set(v string) error { g.values = append(g.values, v); return nil
 
 // load resolves flags, environment and file into settings.
 func (s *settings) load(c *cobra.Command) error {
-	if s.e.quiet && s.e.verbose {
-		return fail(exitUsage, "", "--quiet and --verbose contradict each other")
-	}
 	flags := map[string][]string{}
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if g, ok := f.Value.(*given); ok {
@@ -118,23 +124,41 @@ func (s *settings) load(c *cobra.Command) error {
 	if s.configFile == "" {
 		s.configFile = s.e.getenv("GANGLION_CONFIG")
 	}
+	var missing error
 	if s.configFile != "" {
 		file = s.configFile
 		if _, err := os.Stat(file); err != nil {
-			return fail(exitUsage, "", "the settings file: %v", err)
+			missing = fail(exitUsage, "", "the settings file: %v", err)
 		}
 	}
 	s.configFile = file
 	loaded, resolved, err := appliance.LoadSettings(file, s.e.getenv, flags)
+	switch tolerant := c.Annotations[withoutSettings] != ""; {
+	case missing != nil && !tolerant:
+		return missing
+	case missing != nil:
+		s.broken = missing
+	case err != nil && tolerant:
+		s.broken = settingsFault(c, err)
+		loaded, resolved, err = appliance.LoadSettings("", func(string) string { return "" }, flags)
+	}
 	if err != nil {
-		text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "appliance: "), "settings: ")
-		return fail(exitUsage, "`"+c.CommandPath()+" --help` lists the settings", "%s", text)
+		return settingsFault(c, err)
 	}
 	s.Settings, s.resolved = *loaded, resolved
 	if s.Data != "" {
 		s.paths.Data, s.paths.State = s.Data, s.Data
 	}
 	return nil
+}
+
+// withoutSettings annotates a verb that helps to mend wrong settings: it runs without those
+// of the file and the environment where they cannot be read, and says so.
+const withoutSettings = "without settings"
+
+func settingsFault(c *cobra.Command, err error) error {
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "appliance: "), "settings: ")
+	return fail(exitUsage, "`"+c.CommandPath()+" --help` lists the settings", "%s", text)
 }
 
 // given tells whether a setting was named by hand: by a flag, the environment or
@@ -186,7 +210,7 @@ func (s *settings) place(f appliance.Found) (offset, size int64, err error) {
 
 // logConfig is the request log that the settings describe.
 func (s *settings) logConfig(logger *slog.Logger) storage.Config {
-	return storage.Config{Path: s.logPath(), Logger: logger, NoText: !s.LogText, MaxAge: s.LogMaxAge, MaxBytes: s.LogMaxBytes}
+	return storage.Config{Path: s.logPath(), Logger: logger, NoText: !s.LogText, Media: s.LogMedia, MaxAge: s.LogMaxAge, MaxBytes: s.LogMaxBytes}
 }
 
 // openLog opens the request log that the settings describe.
@@ -227,6 +251,7 @@ func openLog(c storage.Config) (*storage.Log, error) {
 // service is the service that the settings describe.
 func (s *settings) service(r appliance.Recorder, logger *slog.Logger) appliance.Config {
 	return appliance.Config{
+		Scan:     gpu.Scan(),
 		Recorder: r, Logger: logger, QueueMax: s.Queue, DefaultMaxTokens: s.DefaultMaxTokens, PlainSpecial: !s.ParseSpecial,
 		Speculate: s.Speculation(), DraftMax: s.DraftMax,
 		Temperature: s.Temperature, TopP: s.TopP, MinP: s.MinP, TopK: s.TopK,

@@ -138,6 +138,35 @@ func TestWalkDesktopStart(t *testing.T) {
 	}
 }
 
+// Whoever clicks again and again while nothing is to be seen yet gets one instance.
+func TestWalkDesktopImpatient(t *testing.T) {
+	d := newDesk(t)
+	d.lmStudio(t)
+	starts := make([]*process, 4)
+	for i := range starts {
+		starts[i] = launch(t, d.env)
+	}
+	pages := map[string]bool{}
+	for range starts {
+		pages[d.opened(t)] = true
+	}
+	if len(pages) != 1 {
+		t.Errorf("%d pages were opened: %v", len(pages), pages)
+	}
+	serving := 0
+	for _, p := range starts {
+		if strings.Contains(p.output(), "listening on") {
+			serving++
+			p.stop()
+		} else if code := p.wait(); code != exitOK {
+			t.Errorf("ended with code %d:\n%s", code, p.output())
+		}
+	}
+	if serving != 1 {
+		t.Errorf("%d instances", serving)
+	}
+}
+
 // A2's partner: a note left by a process that is gone does not fool the next start.
 func TestWalkDesktopStaleInstance(t *testing.T) {
 	d := newDesk(t)

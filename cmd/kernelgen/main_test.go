@@ -134,8 +134,8 @@ func TestReflection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Name != "k" || got.ParamBytes != 12 || got.Shared != (64*3+4)*4+32 {
-		t.Errorf("%s, %d bytes of parameters, %d shared", got.Name, got.ParamBytes, got.Shared)
+	if got.Name != "k" || got.ParamBytes != 12 || got.shared != "4*int((c[0] * c[1]) + 4) + 32" {
+		t.Errorf("%s, %d bytes of parameters, %s shared", got.Name, got.ParamBytes, got.shared)
 	}
 	if want := []device.Binding{{Name: "In", ReadOnly: true}, {Name: "Out"}, {Name: "texels", ReadOnly: true, Texels: true}}; !slices.Equal(got.Bindings, want) {
 		t.Errorf("bindings %+v, want %+v", got.Bindings, want)

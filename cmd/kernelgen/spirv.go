@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"ganglion/gpu/device"
@@ -79,6 +80,7 @@ type module struct {
 	names    map[uint32]string
 	types    map[uint32]instruction // by id; operands behind the id
 	values   map[uint32]uint32      // of integer constants; specialisation constants have their defaults
+	sizes    map[uint32]string      // of what array lengths are made of: expressions of the constants' values
 	specs    map[uint32]uint32      // number of a specialisation constant
 	bindings map[uint32]uint32      // number of a buffer variable
 	readOnly map[uint32]bool        // variables and structs that are not written
@@ -101,7 +103,7 @@ func parse(spirv []byte) (*module, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &module{names: map[uint32]string{}, types: map[uint32]instruction{}, values: map[uint32]uint32{},
+	m := &module{names: map[uint32]string{}, types: map[uint32]instruction{}, values: map[uint32]uint32{}, sizes: map[uint32]string{},
 		specs: map[uint32]uint32{}, bindings: map[uint32]uint32{}, readOnly: map[uint32]bool{}, offsets: map[uint32]uint32{}}
 	for _, i := range list {
 		m.read(i)
@@ -116,11 +118,13 @@ func (m *module) read(i instruction) {
 		m.names[w[0]] = text(w[1:])
 	case opTypeInt, opTypeFloat, opTypeVector, opTypeImage, opTypeSampled, opTypeArray, opTypeStruct, opTypePointer:
 		m.types[w[0]] = instruction{i.op, w[1:]}
-	case opConstant, opSpecConstant:
-		m.values[w[1]] = w[2]
+	case opConstant:
+		m.values[w[1]], m.sizes[w[1]] = w[2], strconv.FormatUint(uint64(w[2]), 10)
+	case opSpecConstant: // its number was decorated before
+		m.values[w[1]], m.sizes[w[1]] = w[2], fmt.Sprintf("c[%d]", m.specs[w[1]])
 	case opSpecConstantOp:
 		if len(w) == 5 {
-			m.values[w[1]] = evaluate(w[2], m.values[w[3]], m.values[w[4]])
+			m.sizes[w[1]] = expression(w[2], m.sizes[w[3]], m.sizes[w[4]])
 		}
 	case opVariable:
 		m.vars = append(m.vars, i)
@@ -143,48 +147,78 @@ func (m *module) read(i instruction) {
 	}
 }
 
-// evaluate computes an operation on specialisation constants, as sizes of shared arrays
-// are made of them.
-func evaluate(op, a, b uint32) uint32 {
-	switch op {
-	case opIAdd:
-		return a + b
-	case opISub:
-		return a - b
-	case opIMul:
-		return a * b
-	case opUDiv:
-		return a / max(b, 1)
-	case opShiftLeft:
-		return a << b
-	case opShiftRight:
-		return a >> b
+// operators are the operations on specialisation constants that sizes of shared arrays are
+// made of.
+var operators = map[uint32]string{opIAdd: "+", opISub: "-", opIMul: "*", opUDiv: "/", opShiftLeft: "<<", opShiftRight: ">>"}
+
+// expression is an operation in Go, "" when it or an operand is not understood. Constants
+// are unsigned and of 32 bits on both sides. What is divided by is a number.
+func expression(op uint32, a, b string) string {
+	_, err := strconv.ParseUint(b, 10, 32)
+	if operators[op] == "" || a == "" || b == "" || op == opUDiv && (err != nil || b == "0") {
+		return ""
 	}
-	return 0
+	return fmt.Sprintf("(%s %s %s)", a, operators[op], b)
 }
 
-// size is the bytes of a type as shared memory.
-func (m *module) size(id uint32) (int, error) {
+// size is the bytes of a type as shared memory, an expression in Go.
+func (m *module) size(id uint32) (string, error) {
 	switch t := m.types[id]; t.op {
 	case opTypeInt, opTypeFloat:
-		return int(t.words[0]) / 8, nil
+		return strconv.Itoa(int(t.words[0]) / 8), nil
 	case opTypeVector:
 		n, err := m.size(t.words[0])
-		return n * int(t.words[1]), err
+		return times(n, strconv.Itoa(int(t.words[1]))), err
 	case opTypeArray:
 		n, err := m.size(t.words[0])
-		if m.values[t.words[1]] == 0 {
-			return 0, errors.New("kernelgen: shared array whose length is not understood")
+		length := m.sizes[t.words[1]]
+		if length == "" {
+			return "", errors.New("kernelgen: shared array whose length is not understood")
 		}
-		return n * int(m.values[t.words[1]]), err
+		return times(n, length), err
 	}
-	return 0, errors.New("kernelgen: shared variable of a type that is not understood")
+	return "", errors.New("kernelgen: shared variable of a type that is not understood")
+}
+
+// times is the product of a size and a number of elements.
+func times(size, n string) string {
+	a, err := strconv.Atoi(size)
+	b, err2 := strconv.Atoi(n)
+	switch {
+	case err == nil && err2 == nil:
+		return strconv.Itoa(a * b)
+	case err2 == nil:
+		return size + "*" + n
+	}
+	return size + "*int" + parenthesised(n)
+}
+
+func parenthesised(e string) string {
+	if strings.HasPrefix(e, "(") {
+		return e
+	}
+	return "(" + e + ")"
+}
+
+// kernel is what is made of a text: the table's entry, and the shared memory as an
+// expression in Go of the values c of the constants.
+type kernel struct {
+	device.Shader
+	shared string
+}
+
+// plus adds a size to an expression.
+func plus(sum, size string) string {
+	if sum == "" {
+		return size
+	}
+	return sum + " + " + size
 }
 
 // reflect reads the table's entry of a kernel back from its module. The module has names
 // and all that is declared, so it is not the optimised one.
-func reflect(name string, spirv []byte) (device.Shader, error) {
-	s := device.Shader{Name: name}
+func reflect(name string, spirv []byte) (kernel, error) {
+	s := kernel{Shader: device.Shader{Name: name}}
 	m, err := parse(spirv)
 	if err != nil {
 		return s, err
@@ -208,7 +242,7 @@ func reflect(name string, spirv []byte) (device.Shader, error) {
 			if err != nil {
 				return s, err
 			}
-			s.Shared += n
+			s.shared = plus(s.shared, n)
 		case classUniform:
 			return s, errors.New("kernelgen: a uniform block beside the parameters")
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -29,13 +30,22 @@ type Options struct {
 	Plain bool
 	// Inexact refuses exact mode: the driver was found to break its contract (gpu/probe).
 	Inexact bool
-	// Deadline is what a run may take beyond its predicted time before the device counts
-	// as lost; 0 is four seconds, and two minutes for a renderer on the CPU, which compiles
-	// kernels when they first run and shares the processor with everything else.
+	// Deadline is what a submission may take beyond its predicted time before the device
+	// counts as hung, and a quarter of it more where it is the first of its kind, for drivers
+	// compile kernels then. 0 is two seconds, which leaves three of the five in which a
+	// request goes on elsewhere, and two minutes for a renderer on the CPU, which compiles
+	// for long and shares the processor with everything else.
 	Deadline time.Duration
 	// Slice is the predicted time of a submission; 0 is 20 ms.
 	Slice time.Duration
+	// Dispatch is the predicted time of a dispatch at most, which cannot be cut when it is
+	// submitted; 0 is 50 ms, a fifth of the shortest watchdog. What a single row needs of
+	// one attention or recurrence may be longer.
+	Dispatch time.Duration
 }
+
+// deadline is Options.Deadline of a GPU.
+const deadline = 2 * time.Second
 
 // Backend runs plans on one device. It is safe for concurrent use: what uses the
 // device takes turns.
@@ -43,11 +53,15 @@ type Backend struct {
 	dev      device.Device
 	opts     Options
 	tempWrap int64 // see tempWrap; another one in tests
+	window   int64 // see windowBytes; a smaller one in tests
+	tiles    tiling
+	now      func() time.Time // what runs are measured by; another one in tests
 
 	mu      sync.Mutex // of the device and all below
 	kernels map[string]device.Kernel
 	pace    pace
 	last    Stats
+	lost    error // why the device is of no use any more, for all runtimes on it
 	closed  bool
 }
 
@@ -57,7 +71,7 @@ func New(d device.Device, o Options) *Backend {
 		o.Shaders = kernels.Get
 	}
 	if o.Deadline == 0 {
-		o.Deadline = 4 * time.Second
+		o.Deadline = deadline
 		if d.Info().Software {
 			o.Deadline = 2 * time.Minute
 		}
@@ -65,7 +79,14 @@ func New(d device.Device, o Options) *Backend {
 	if o.Slice == 0 {
 		o.Slice = 20 * time.Millisecond
 	}
-	return &Backend{dev: d, opts: o, tempWrap: tempWrap, kernels: make(map[string]device.Kernel)}
+	if o.Dispatch == 0 {
+		o.Dispatch = 50 * time.Millisecond
+	}
+	b := &Backend{dev: d, opts: o, tempWrap: tempWrap, window: windowBytes, tiles: tiling{fewRows, tiledGroups}, now: time.Now, kernels: make(map[string]device.Kernel)}
+	if d.Info().Software {
+		b.tiles.few = math.MaxInt
+	}
+	return b
 }
 
 // Name is that of the device's API: "vulkan", "gl" or "gles".
@@ -76,16 +97,19 @@ func (b *Backend) Name() string { return string(b.dev.Info().API) }
 func (b *Backend) Caps() ops.Caps {
 	info, limits := b.dev.Info(), b.dev.Limits()
 	return ops.Caps{Device: fmt.Sprintf("%s (%s)", info.Name, info.Driver), Exact: !b.opts.Inexact,
-		MaxRange: min(limits.BindingBytes, windowBytes)}
+		MaxRange: min(limits.BindingBytes, b.window)}
 }
 
 // Load packs the plan's weights onto the device and allocates caches and states.
 func (b *Backend) Load(ctx context.Context, p *ops.Plan, o ops.Options, progress func(done, total int64)) (ops.Runtime, error) {
 	b.mu.Lock()
-	closed := b.closed
+	closed, lost := b.closed, b.lost
 	b.mu.Unlock()
 	if closed {
 		return nil, fmt.Errorf("compute: load: %w", ops.ErrClosed)
+	}
+	if lost != nil {
+		return nil, fmt.Errorf("compute: load: %w", lost)
 	}
 	if err := o.Check(); err != nil {
 		return nil, err

@@ -31,6 +31,8 @@ type rowSections struct {
 	slot    uint32 // [rows] slot that holds the sequence
 	factors uint32 // [PosScale operations][rows] float: see factorsOf
 	scales  uint32 // [adapters][rows] float
+	turns   uint32 // [ops.Axes][rows] position on each axis; only where a table has axes
+	sees    uint32 // [sights][first, last][rows] position that an attention sees
 }
 
 // batchLayout says where the sections of a batch buffer lie: everything that changes
@@ -44,14 +46,18 @@ type batchLayout struct {
 	pageN  int // entries of one sequence's page table in one group
 
 	row, out rowSections
-	outs     uint32 // [outs] row of each output
-	wants    uint32 // [outs] K of the best tokens that the device chooses, 0 for none
-	seqs     uint32 // [seqCap][seqWords]
-	pages    uint32 // [groups][seqCap][pageN] page number
-	active   uint32 // [adapters] 1 when any row has a strength
+	outs     uint32   // [outs] row of each output
+	wants    uint32   // [outs] K of the best tokens that the device chooses, 0 for none
+	stats    uint32   // [outs] 1 where statistics are wanted
+	seqs     uint32   // [seqCap][seqWords]
+	pages    uint32   // [groups][seqCap][pageN] page number
+	lists    []uint32 // by Plan.Lists: [rows of its row set][Per] numbers of units
+	active   uint32   // [adapters] 1 when any row has a strength
 	words    int
 
 	posScales []*ops.PosScale
+	sights    []*ops.Attention // the first of each kind: see sightOf
+	axes      int              // ops.Axes, or 0 where no table has axes
 	buf       []byte
 }
 
@@ -61,8 +67,18 @@ func newBatchLayout(p *ops.Plan, g *ops.Paging, s ops.Shape, chunks int) *batchL
 	l := &batchLayout{plan: p, paging: g, shape: s, seqCap: min(s.Rows, g.Slots)}
 	l.pageN = min(g.PerSlot, chunks*ops.KVChunk/ops.PageSize)
 	for _, op := range p.Ops {
-		if o, ok := op.(*ops.PosScale); ok {
+		switch o := op.(type) {
+		case *ops.PosScale:
 			l.posScales = append(l.posScales, o)
+		case *ops.Attention:
+			if l.sightOf(o) == len(l.sights) {
+				l.sights = append(l.sights, o)
+			}
+		}
+	}
+	for _, t := range p.Tables {
+		if t.Axes != nil {
+			l.axes = ops.Axes
 		}
 	}
 	l.words = headWords
@@ -73,13 +89,21 @@ func newBatchLayout(p *ops.Plan, g *ops.Paging, s ops.Shape, chunks int) *batchL
 	}
 	set := func(count uint32, n int) rowSections {
 		return rowSections{count: count, tokens: take(n), pos: take(n), seq: take(n), slot: take(n),
-			factors: take(n * len(l.posScales)), scales: take(n * p.Adapters)}
+			factors: take(n * len(l.posScales)), scales: take(n * p.Adapters),
+			turns: take(n * l.axes), sees: take(n * 2 * len(l.sights))}
 	}
 	l.row = set(wordRows, s.Rows)
 	l.out = set(wordOuts, s.Outs)
-	l.outs, l.wants = take(s.Outs), take(s.Outs)
+	l.outs, l.wants, l.stats = take(s.Outs), take(s.Outs), take(s.Outs)
 	l.seqs = take(l.seqCap * seqWords)
 	l.active = take(p.Adapters)
+	for _, list := range p.Lists {
+		n := s.Rows
+		if list.Rows == ops.PerOut {
+			n = s.Outs
+		}
+		l.lists = append(l.lists, take(n*list.Per))
+	}
 	l.pages = take(len(g.Groups) * l.seqCap * l.pageN)
 	l.buf = make([]byte, 4*l.words)
 	return l
@@ -88,15 +112,46 @@ func newBatchLayout(p *ops.Plan, g *ops.Paging, s ops.Shape, chunks int) *batchL
 // pagesOf is the word at which the page tables of a group begin: [seqCap][pageN].
 func (l *batchLayout) pagesOf(group int) uint32 { return l.pages + uint32(group*l.seqCap*l.pageN) }
 
+// sightOf is the number of the kind of an attention: of all that see the same positions.
+func (l *batchLayout) sightOf(o *ops.Attention) int {
+	for i, k := range l.sights {
+		if k.Window == o.Window && k.Chunked == o.Chunked && k.Span == o.Span {
+			return i
+		}
+	}
+	return len(l.sights)
+}
+
+// rowsOf is the number of rows that the sections of a row set have room for.
+func (l *batchLayout) rowsOf(s rowSections) int {
+	if s.count == wordOuts {
+		return l.shape.Outs
+	}
+	return l.shape.Rows
+}
+
+// seenOf is the words at which the first and the last positions begin that an attention
+// sees.
+func (l *batchLayout) seenOf(o *ops.Attention, s rowSections) (lo, hi uint32) {
+	n := uint32(l.rowsOf(s))
+	lo = s.sees + 2*n*uint32(l.sightOf(o))
+	return lo, lo + n
+}
+
+// turnsOf is the word at which the positions begin by which a table's pairs turn, and the
+// words from axis to axis, 0 for a table without axes.
+func (l *batchLayout) turnsOf(t *ops.RoPETable, s rowSections) (at, step uint32) {
+	if t.Axes == nil {
+		return s.pos, 0
+	}
+	return s.turns, uint32(l.rowsOf(s))
+}
+
 // factorsOf is the word at which the factors of a PosScale for the rows of a set begin.
 func (l *batchLayout) factorsOf(o *ops.PosScale, s rowSections) uint32 {
-	n := l.shape.Rows
-	if s.count == wordOuts {
-		n = l.shape.Outs
-	}
 	for i, k := range l.posScales {
 		if k == o {
-			return s.factors + uint32(i*n)
+			return s.factors + uint32(i*l.rowsOf(s))
 		}
 	}
 	return s.factors
@@ -117,6 +172,11 @@ func (l *batchLayout) fill(b *ops.Batch) []byte {
 	for a := range l.plan.Adapters {
 		l.put(l.active+uint32(a), 0)
 	}
+	for i, list := range b.Lists {
+		for k, unit := range list {
+			l.put(l.lists[i]+uint32(k), unit)
+		}
+	}
 	l.fillSeqs(b)
 	for r := range b.Tokens {
 		l.fillRow(b, l.row, l.shape.Rows, r, r)
@@ -130,6 +190,7 @@ func (l *batchLayout) fill(b *ops.Batch) []byte {
 			k = b.Want[i].K
 		}
 		l.put(l.wants+uint32(i), int32(k))
+		l.put(l.stats+uint32(i), int32(flag(b.Want[i].Stats)))
 	}
 	return l.buf
 }
@@ -147,6 +208,18 @@ func (l *batchLayout) fillRow(b *ops.Batch, s rowSections, n, i, r int) {
 	l.put(s.slot+at, b.Slot[r])
 	for k, o := range l.posScales {
 		l.putFloat(s.factors+uint32(k*n+i), o.At(int(b.Pos[r])))
+	}
+	for a := range l.axes {
+		pos := b.Pos[r]
+		if b.Rotary != nil {
+			pos = b.Rotary[r*ops.Axes+a]
+		}
+		l.put(s.turns+uint32(a*n+i), pos)
+	}
+	for k, o := range l.sights {
+		lo, end := o.Sees(int(b.Pos[r]), b.SpanOf(r, o.Span))
+		l.put(s.sees+uint32(2*k*n+i), int32(lo))
+		l.put(s.sees+uint32((2*k+1)*n+i), int32(end-1))
 	}
 	for a := range l.plan.Adapters {
 		f := float32(0)

@@ -3,12 +3,15 @@ package compute
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
+	"ganglion/gpu/cputime"
 	"ganglion/gpu/device"
+	"ganglion/gpu/device/devicetest"
 	"ganglion/gpu/ops"
 	"ganglion/gpu/ops/opstest"
 	"ganglion/gpu/tensor"
@@ -74,15 +77,32 @@ func BenchmarkMatMul(b *testing.B) {
 					continue
 				}
 				for _, rows := range []int{1, 32} {
-					b.Run(fmt.Sprintf("%s/%s/%s/%d", d.name, mode, typ, rows), func(b *testing.B) { benchmarkMatMul(b, d, mode, typ, rows) })
+					b.Run(fmt.Sprintf("%s/%s/%s/%d", d.name, mode, typ, rows), func(b *testing.B) {
+						benchmarkMatMul(b, d.device(b), mode, typ, rows, fewRows)
+					})
 				}
 			}
 		}
 	}
 }
 
-func benchmarkMatMul(b *testing.B, d driver, mode ops.Numerics, typ tensor.Type, rows int) {
-	dev := d.device(b)
+// BenchmarkTiles gives the same of the texts for GPUs, on whatever there is: products of 64
+// rows by tiles, and by rows.
+func BenchmarkTiles(b *testing.B) {
+	for _, d := range []driver{plain[0], drivers[1]} {
+		for _, mode := range []ops.Numerics{ops.Fast, ops.Exact} {
+			for _, typ := range []tensor.Type{tensor.F16, tensor.Q8_0, tensor.Q4_K} {
+				for name, few := range map[string]int{"tiles": fewRows, "rows": math.MaxInt} {
+					b.Run(fmt.Sprintf("%s/%s/%s/%s", d.name, mode, typ, name), func(b *testing.B) {
+						benchmarkMatMul(b, devicetest.AsHardware(d.device(b)), mode, typ, 64, few)
+					})
+				}
+			}
+		}
+	}
+}
+
+func benchmarkMatMul(b *testing.B, dev device.Device, mode ops.Numerics, typ tensor.Type, rows, few int) {
 	if !dev.Caps().Timer {
 		b.Skip("the device tells no times")
 	}
@@ -90,8 +110,11 @@ func benchmarkMatMul(b *testing.B, d driver, mode ops.Numerics, typ tensor.Type,
 	w := blocks(rand.New(rand.NewPCG(1, 2)), typ, cols, out)
 	p := opstest.Plan("bench", cols, func(p *ops.Builder, row ops.View) ops.View { return p.MatMul("y", p.Weight(w), nil, row) })
 	watch := &stopwatch{Device: dev, word: "matmul_"}
-	backend := New(watch, Options{Shared: true})
+	backend := New(watch, Options{Shared: true, Deadline: 2 * time.Minute})
 	defer backend.Close()
+	if !dev.Info().Software {
+		backend.tiles.few = few
+	}
 	rt, err := backend.Load(context.Background(), p, ops.Options{Slots: 1, Context: rows, MaxRows: rows, Threads: 1, Numerics: mode}, nil)
 	if err != nil {
 		b.Fatal(err)
@@ -118,19 +141,20 @@ func benchmarkMatMul(b *testing.B, d driver, mode ops.Numerics, typ tensor.Type,
 	}
 	run() // compiles
 	watch.sum = 0
-	before := processTime()
+	before := cputime.Used()
 	for b.Loop() {
 		run()
 	}
-	cpu := (processTime() - before).Seconds() / float64(b.N)
+	cpu := (cputime.Used() - before).Seconds() / float64(b.N)
 	packed := float64(formatBytes(w))
 	each := watch.sum.Seconds() / float64(b.N)
 	b.ReportMetric(packed/each/1e9, "GB/s")
 	b.ReportMetric(packed/float64(len(w.Data)), "of-file")
 	b.ReportMetric(2*cols*out*float64(rows)/each/1e9, "GFLOP/s")
 	b.ReportMetric(each*1e9, "ns/product")
-	if cpu > 0 && dev.Info().Software {
+	if cpu > 0 {
 		b.ReportMetric(packed/cpu/1e9, "GB/cpu-s")
+		b.ReportMetric(2*cols*out*float64(rows)/cpu/1e9, "GFLOP/cpu-s")
 	}
 }
 

@@ -49,10 +49,13 @@ func (r *Runtime) describeCaches() error {
 	}
 	r.turned = turnedStates(r.plan)
 	for i, t := range r.plan.Tables {
-		r.tables = append(r.tables, &memory{name: fmt.Sprintf("RoPE table %d", i), use: device.Weights, need: 4 * int64(r.opts.Context) * int64(t.NRot)})
+		r.tables = append(r.tables, &memory{name: fmt.Sprintf("RoPE table %d", i), use: device.Weights, need: 4 * (int64(r.axesAt(t)) + int64(len(t.Axes)))})
 	}
 	return r.checkRanges(min(r.b.dev.Limits().BindingBytes, r.b.dev.Limits().BufferBytes))
 }
+
+// axesAt is the word at which the axes of a table stand: behind all positions.
+func (r *Runtime) axesAt(t *ops.RoPETable) uint32 { return uint32(r.opts.Context * t.NRot) }
 
 // checkRanges refuses what no binding can see all of, and says how much one can.
 func (r *Runtime) checkRanges(limit int64) error {
@@ -98,7 +101,7 @@ func (r *Runtime) perSequence() []*memory {
 const tableStep = 4096
 
 // newCaches allocates caches, states and tables and fills the tables: position p has
-// its cosines at float p·NRot and its sines at p·NRot + NRot/2.
+// its cosines at float p·NRot and its sines at p·NRot + NRot/2, and the axes are behind all.
 func (r *Runtime) newCaches() error {
 	for _, m := range r.perSequence() {
 		if err := r.allocate(m); err != nil {
@@ -119,8 +122,22 @@ func (r *Runtime) newCaches() error {
 				return err
 			}
 		}
+		if err := r.writeAxes(i, t); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+func (r *Runtime) writeAxes(i int, t *ops.RoPETable) error {
+	if t.Axes == nil {
+		return nil
+	}
+	var words params
+	for _, a := range t.Axes {
+		words = words.u32(uint32(a))
+	}
+	return r.write(region{mem: r.tables[i]}, 4*int64(r.axesAt(t)), words)
 }
 
 // CopyPage copies a page of every cache of a group.
@@ -162,7 +179,7 @@ func (r *Runtime) copyPage(group, dst, src int) error {
 	if err := c.record(); err != nil {
 		return errors.Join(err, c.forget())
 	}
-	return errors.Join(r.b.submit(&Stats{}, &c), c.forget())
+	return errors.Join(r.b.submit(&Stats{}, nil, &c), c.forget())
 }
 
 // SaveState copies the recurrent state of a slot into into[:0]: the plan's states one

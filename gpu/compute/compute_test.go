@@ -1,13 +1,12 @@
 package compute
 
 import (
-	"errors"
 	"os"
-	"slices"
-	"strings"
 	"testing"
+	"time"
 
 	"ganglion/gpu/device"
+	"ganglion/gpu/device/devicetest"
 	"ganglion/gpu/gl"
 	"ganglion/gpu/ops"
 	"ganglion/gpu/ops/opstest"
@@ -42,48 +41,51 @@ var plain = []driver{
 // validation layer fails it.
 func (d driver) device(t testing.TB) device.Device {
 	t.Helper()
-	dev, err := d.open()
-	if errors.Is(err, device.ErrUnsupported) && !slices.Contains(strings.Split(os.Getenv("GANGLION_REQUIRE"), ","), d.api) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := dev.Close(); err != nil {
-			t.Error(err)
-		}
-		if v, ok := dev.(interface{ Messages() []string }); ok {
-			for _, m := range v.Messages() {
-				t.Errorf("validation: %s", m)
-			}
-		}
-	})
-	return dev
+	return devicetest.Open(t, d.api, d.open)
 }
 
 // Every backend passes the suite of gpu/ops. One device serves all checks of a driver, so
 // that its kernels are compiled once. The drivers run the same kernels and divide the suite
-// between them, for software renderers take minutes to compile the
-// kernels of all shapes; GANGLION_GPU_ALL runs all of it on each.
+// between them, and take types of cache in turn, for software renderers take minutes to
+// compile the kernels of all shapes; GANGLION_GPU_ALL runs all of it on each.
 func TestOps(t *testing.T) {
+	t.Parallel()
 	share := map[string][]int{"vulkan": {0, 4}, "gl43": {1}, "es32": {3}, "es31": {2, 5}}
 	for _, d := range drivers {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
-			dev := d.device(t)
-			open := func(t *testing.T) ops.Backend { return New(dev, Options{Shared: true}) }
-			if os.Getenv("GANGLION_GPU_ALL") != "" {
-				opstest.Run(t, open)
-				return
+			parts := 6
+			if raceDetector {
+				parts = 48
 			}
-			for _, i := range share[d.name] {
-				if raceDetector {
-					opstest.Run(t, open, opstest.Part(i, 48))
-				} else {
-					opstest.Run(t, open, opstest.Part(i, 6))
-				}
-			}
+			runOps(t, d.device(t), share[d.name], parts)
 		})
+	}
+}
+
+// So does a renderer that passes for a GPU, which gets larger workgroups that divide a row
+// among their parts, and no texel fetches.
+func TestOpsAsOnGPUs(t *testing.T) {
+	t.Parallel()
+	share := map[string][]int{"vulkan": {3, 15}, "gl43": {7}}
+	for _, d := range drivers {
+		if all := os.Getenv("GANGLION_GPU_ALL") != ""; all || share[d.name] != nil {
+			t.Run(d.name, func(t *testing.T) {
+				t.Parallel()
+				runOps(t, devicetest.AsHardware(d.device(t)), share[d.name], 24)
+			})
+		}
+	}
+}
+
+// runOps runs a share of the suite: some of so many parts.
+func runOps(t *testing.T, dev device.Device, share []int, parts int) {
+	open := func(t *testing.T) ops.Backend { return New(dev, Options{Shared: true, Deadline: 5 * time.Minute}) }
+	if os.Getenv("GANGLION_GPU_ALL") != "" {
+		opstest.Run(t, open)
+		return
+	}
+	for _, i := range share {
+		opstest.Run(t, open, opstest.Part(i, parts), opstest.KVInTurn())
 	}
 }

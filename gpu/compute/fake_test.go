@@ -19,6 +19,7 @@ type fakeDevice struct {
 
 	failSubmit, failWait error
 	failBuffer           func() error
+	onSubmit             func()
 	failProgram          func() error
 }
 
@@ -124,6 +125,9 @@ func (d *fakeDevice) Submit(p device.Program) (device.Fence, error) {
 		return nil, d.failSubmit
 	}
 	d.submits = append(d.submits, p.(*fakeProgram))
+	if d.onSubmit != nil {
+		d.onSubmit()
+	}
 	return d, nil
 }
 

@@ -20,6 +20,7 @@ type faultRig struct {
 	inner   device.Device
 	cpu     ops.Backend
 	path    string
+	backend string          // the name of the device's
 	stride  int             // from one submission that is lost to the next
 	want    []float32       // what the story gives undisturbed
 	kernels map[string]bool // that it makes use of
@@ -109,38 +110,45 @@ func (r *faultRig) holds(t *testing.T, what string, o outcome, loaded bool) {
 // the processor goes on. One model has attention, the other recurrent states as well.
 func TestFaultsChangeNothing(t *testing.T) {
 	set := archtest.Golden(t)
-	inner := plain[0].device(t)
 	c, err := cpu.New(cpu.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	strides := map[string]int{"gemma3-dense": 1, "lfm2-dense": 7}
+	models, stride := []string{"gemma3-dense", "lfm2-dense"}, 1
 	if raceDetector {
-		strides = map[string]int{"lfm2-dense": 16}
+		models, stride = models[1:], 16
 	}
-	for model, stride := range strides {
-		t.Run(model, func(t *testing.T) {
-			r := &faultRig{inner: inner, cpu: c, path: set.Path(t, model), stride: stride, kernels: map[string]bool{}}
-			o := r.play(t, Options{Shaders: func(name string) *device.Shader {
-				r.kernels[name] = true
-				return kernels.Get(name)
-			}}, storySteps)
-			if o.err != nil || o.info.Backend != "vulkan" || o.info.Moves != 0 {
-				t.Fatalf("undisturbed: on %s: %s, %v", o.info.Backend, o.info.Moved, o.err)
+	for _, d := range plain {
+		t.Run(d.name, func(t *testing.T) {
+			inner := devicetest.Keep(d.device(t))
+			t.Cleanup(func() { inner.Close() })
+			for _, model := range models {
+				t.Run(model, func(t *testing.T) { faultsChangeNothing(t, inner, c, set.Path(t, model), stride) })
 			}
-			lost := r.play(t, Options{}, storySteps, devicetest.Fault{Kind: devicetest.OutOfMemory})
-			if lost.info.Backend != "cpu" || !archtest.SameBits(lost.logits, o.logits) {
-				t.Fatalf("on %s the logits are others", lost.info.Backend)
-			}
-			r.want = o.logits
-			t.Run("lost", r.lost)
-			t.Run("memory", r.outOfMemory)
-			t.Run("hang", r.hang)
-			t.Run("compile", r.doesNotCompile)
-			t.Run("seen", r.wrongResultsShow)
 		})
 	}
+}
+
+func faultsChangeNothing(t *testing.T, inner device.Device, c ops.Backend, path string, stride int) {
+	r := &faultRig{inner: inner, cpu: c, path: path, stride: stride, backend: string(inner.Info().API), kernels: map[string]bool{}}
+	o := r.play(t, Options{Shaders: func(name string) *device.Shader {
+		r.kernels[name] = true
+		return kernels.Get(name)
+	}}, storySteps)
+	if o.err != nil || o.info.Backend != r.backend || o.info.Moves != 0 {
+		t.Fatalf("undisturbed: on %s: %s, %v", o.info.Backend, o.info.Moved, o.err)
+	}
+	lost := r.play(t, Options{}, storySteps, devicetest.Fault{Kind: devicetest.OutOfMemory})
+	if lost.info.Backend != "cpu" || !archtest.SameBits(lost.logits, o.logits) {
+		t.Fatalf("on %s the logits are others", lost.info.Backend)
+	}
+	r.want = o.logits
+	t.Run("lost", r.lost)
+	t.Run("memory", r.outOfMemory)
+	t.Run("hang", r.hang)
+	t.Run("compile", r.doesNotCompile)
+	t.Run("seen", r.wrongResultsShow)
 }
 
 // lost loses the device at submissions 1 to 50: with one of them a batch, which loses
@@ -159,7 +167,7 @@ func (r *faultRig) outOfMemory(t *testing.T) {
 	for n := 1; ; n++ {
 		o := r.play(t, Options{}, 3, devicetest.Fault{Kind: devicetest.OutOfMemory, N: n})
 		if o.fired == 0 {
-			if n <= 10 || o.info.Backend != "vulkan" {
+			if n <= 10 || o.info.Backend != r.backend {
 				t.Errorf("%d allocations, now on %s", n-1, o.info.Backend)
 			}
 			return
@@ -168,10 +176,10 @@ func (r *faultRig) outOfMemory(t *testing.T) {
 	}
 }
 
-// hang has a fence never pass.
+// hang has a fence never pass, in the prompt, behind it and at the story's end.
 func (r *faultRig) hang(t *testing.T) {
-	for _, n := range []int{1, 2, 20} {
-		o := r.play(t, Options{Deadline: 500 * time.Millisecond}, 20, devicetest.Fault{Kind: devicetest.Hang, N: n})
+	for _, n := range []int{1, 2, 3, 7, 20, 35, storySteps} {
+		o := r.play(t, Options{Deadline: 500 * time.Millisecond}, storySteps, devicetest.Fault{Kind: devicetest.Hang, N: n})
 		r.holds(t, fmt.Sprintf("hangs at submission %d", n), o, true)
 	}
 }

@@ -107,7 +107,7 @@ func (f *productChain) weights() (all []*ops.Weight) {
 // for a kernel has one binding for them.
 func (r *Runtime) describeChains() error {
 	limits := r.b.dev.Limits()
-	s := slabs{limit: min(windowBytes, limits.BindingBytes, limits.BufferBytes), name: "vectors of chains"}
+	s := slabs{limit: min(r.b.window, limits.BindingBytes, limits.BufferBytes), name: "vectors of chains"}
 	for i := range r.plan.Ops {
 		f, ok := r.fused[i].(*productChain)
 		if !ok {
@@ -163,6 +163,13 @@ func (f *productChain) lower(l *lowering) error {
 		return err
 	}
 	p := l.plainProduct(o, x)
+	// A workgroup of tiles has too many rows to go on with.
+	if all := l.matrix(o.W).tiles; l.byTiles(&p) || l.tilesAtOnce(&p, all) < all {
+		if err := l.product(p); err != nil {
+			return err
+		}
+		return f.chain.lower(l)
+	}
 	p.chain, p.whole = f, l.wholeRows(o.Out.Width, p.n)
 	p.reads = append(p.reads, l.views(f.residual)...)
 	p.writes = append(append(p.writes, l.views(f.chain.add.Out)...), regions(p.whole.region)...)

@@ -136,8 +136,12 @@ func (f *headStore) lower(l *lowering) error {
 		qIn, qOut = l.operand(f.q.in), l.operand(f.q.out)
 	}
 	turn, table, start, pairs := 0, l.batchBuffer(), 0, 0
+	var turns, axes, step uint32
 	if o := f.k.rope; o != nil {
-		turn, table, start, pairs = 1+flag(o.NeoX), l.table(o.Table), o.Start, l.plan.Tables[o.Table].NRot/2
+		t := l.plan.Tables[o.Table]
+		turn, table, start, pairs = 1+flag(o.NeoX)+2*flag(t.Axes != nil), l.table(o.Table), o.Start, t.NRot/2
+		turns, step = l.batch.turnsOf(t, rows)
+		axes = l.rt.axesAt(t)
 	}
 	qWeight, qStep, qEps := l.headNorm(f.q, c.KeyDim)
 	kWeight, kStep, kEps := l.headNorm(f.k, c.KeyDim)
@@ -150,7 +154,7 @@ func (f *headStore) lower(l *lowering) error {
 		params: params{}.u32(rows.count, rows.pos, rows.seq, l.batch.pagesOf(group)).
 			i32(l.batch.pageN, qHeads, c.KVHeads, c.KeyDim, c.ValueDim).
 			view(qIn).view(qOut).view(l.operand(f.k.in)).view(l.operand(f.k.out)).view(v).
-			i32(start, pairs).u32(qStep, kStep).f32(qEps, kEps, 1/float32(c.KeyDim)),
+			i32(start, pairs).u32(turns, axes, step, qStep, kStep).f32(qEps, kEps, 1/float32(c.KeyDim)),
 		groups: [3]int{qHeads + 2*c.KVHeads, l.capacity(f.store.K)},
 		reads:  l.views(f.q.in, f.k.in, f.store.V),
 		writes: l.views(f.q.out, f.k.out),

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"os"
 	"testing"
 
 	"ganglion/gpu/archtest"
@@ -34,10 +33,9 @@ func renderer() *fakeDevice {
 	return d
 }
 
-// dispatches counts those of a decoded token whose sequence has some chunks of positions.
-func dispatches(t *testing.T, d *fakeDevice, path string, o Options, n ops.Numerics, chunks int) int {
+// described is a model's runtime of which nothing is on the device yet.
+func described(t *testing.T, b *Backend, path string, n ops.Numerics) *Runtime {
 	t.Helper()
-	b := New(d, o)
 	c := &planCatcher{Backend: b}
 	_, err := engine.Open(context.Background(), engine.Config{Backend: c, Path: path, Numerics: n, Context: 4096, Slots: 1})
 	if !errors.Is(err, errCaught) {
@@ -47,7 +45,13 @@ func dispatches(t *testing.T, d *fakeDevice, path string, o Options, n ops.Numer
 	if err := r.describe(); err != nil {
 		t.Fatal(err)
 	}
-	l, err := lower(r, ops.Shape{Rows: 1, Outs: 1}, chunks)
+	return r
+}
+
+// dispatches counts those of a decoded token whose sequence has some chunks of positions.
+func dispatches(t *testing.T, d *fakeDevice, path string, o Options, n ops.Numerics, chunks int) int {
+	t.Helper()
+	l, err := lower(described(t, New(d, o), path, n), ops.Shape{Rows: 1, Outs: 1}, chunks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,10 +60,7 @@ func dispatches(t *testing.T, d *fakeDevice, path string, o Options, n ops.Numer
 
 // A token of the small model takes few dispatches, however long its sequence is.
 func TestDispatchesOfAToken(t *testing.T) {
-	path := os.Getenv("GANGLION_TEST_MODEL")
-	if path == "" {
-		t.Skip("GANGLION_TEST_MODEL is not set")
-	}
+	path := realModel(t)
 	// Beyond a chunk of positions attention takes one more dispatch in exact mode.
 	for _, tt := range []struct {
 		mode   ops.Numerics

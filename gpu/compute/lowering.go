@@ -25,6 +25,7 @@ type lowering struct {
 
 	list    []dispatch
 	top     []dispatch // what chooses the best tokens, for batches that want some
+	stats   []dispatch // what makes statistics, for batches that want some
 	tempAt  int64      // first free byte of Runtime.temp
 	countAt int64      // first free byte of Runtime.counts
 	staged  map[stageKey]staged
@@ -34,6 +35,11 @@ type lowering struct {
 
 	// Since the last barrier.
 	read, written []touch
+
+	pace    float64           // the scale by which it is divided
+	longest float64           // assumed time of the longest dispatch, in seconds
+	bounded bool              // divided further than it would be on a faster device
+	needs   map[*memory]int64 // bytes of what programs share
 }
 
 // dispatch is one command before it is recorded.
@@ -58,11 +64,12 @@ type dispatch struct {
 
 // lower gives the dispatches of a plan.
 func lower(r *Runtime, s ops.Shape, chunks int) (*lowering, error) {
-	l := &lowering{rt: r, plan: r.plan, shape: s, chunks: chunks, batch: newBatchLayout(r.plan, r.paging, s, chunks), staged: make(map[stageKey]staged), unstored: make(map[ops.Buf]bool)}
-	want(r.batch, 4*int64(l.batch.words))
-	want(r.embeds, 4*int64(s.Rows)*int64(r.plan.Embed))
-	want(r.arena[ops.PerRow], 4*int64(s.Rows)*int64(r.layout.RowWidth))
-	want(r.arena[ops.PerOut], 4*int64(s.Outs)*int64(r.layout.OutWidth))
+	l := &lowering{rt: r, plan: r.plan, shape: s, chunks: chunks, batch: newBatchLayout(r.plan, r.paging, s, chunks), pace: r.b.pace.scale(),
+		staged: make(map[stageKey]staged), unstored: make(map[ops.Buf]bool), needs: make(map[*memory]int64)}
+	l.want(r.batch, 4*int64(l.batch.words))
+	l.want(r.embeds, 4*int64(s.Rows)*int64(r.plan.EmbedWidth()))
+	l.want(r.arena[ops.PerRow], 4*int64(s.Rows)*int64(r.layout.RowWidth))
+	l.want(r.arena[ops.PerOut], 4*int64(s.Outs)*int64(r.layout.OutWidth))
 	for i := 0; i < len(l.plan.Ops); {
 		if l.tempAt > l.rt.b.tempWrap && !l.owes(i) {
 			l.tempAt = 0
@@ -93,22 +100,44 @@ func (l *lowering) owes(i int) bool {
 	return false
 }
 
-// lowerHeads appends what reads heads to the list and makes the list of the best tokens.
+// lowerHeads appends what reads heads to the list and makes the lists of the best tokens
+// and of statistics.
 func (l *lowering) lowerHeads() error {
 	if err := l.readBest(); err != nil {
 		return fmt.Errorf("heads: %w", err)
 	}
-	list := l.list
-	l.list = nil
-	if err := l.readTop(); err != nil {
-		return fmt.Errorf("heads: %w", err)
+	if l.rt.b.dev.Info().Software {
+		return nil // neither is run: see apart
 	}
-	l.list, l.top = list, l.list
+	list := l.list
+	for _, apart := range []struct {
+		list *[]dispatch
+		make func() error
+	}{{&l.top, l.readTop}, {&l.stats, l.readStats}} {
+		l.list = nil
+		if err := apart.make(); err != nil {
+			return fmt.Errorf("heads: %w", err)
+		}
+		*apart.list = l.list
+	}
+	l.list = list
 	return nil
 }
 
-// want raises what a memory needs.
-func want(m *memory, bytes int64) { m.need = max(m.need, bytes) }
+// want raises what the lowering needs of a memory.
+func (l *lowering) want(m *memory, bytes int64) { l.needs[m] = max(l.needs[m], bytes) }
+
+// inTime tells whether what takes so many seconds on an unknown device may be one dispatch.
+func (l *lowering) inTime(seconds float64) bool {
+	return l.pace*seconds <= l.rt.b.opts.Dispatch.Seconds()
+}
+
+// claim raises what is needed of memories to what the lowering needs, before it is recorded.
+func (l *lowering) claim() {
+	for m, bytes := range l.needs {
+		m.need = max(m.need, bytes)
+	}
+}
 
 // run appends the dispatches of operation i, or of the fusion that begins with it, and
 // gives how many operations they cover. Forms of what is written are forgotten: by an
@@ -132,6 +161,8 @@ func (l *lowering) op(op ops.Op) error {
 	switch o := op.(type) {
 	case *ops.Embed:
 		return l.embed(o)
+	case *ops.Deepstack:
+		return l.deepstack(o)
 	case *ops.MatMul:
 		return l.matMul(o)
 	case *ops.LowRank:
@@ -155,6 +186,8 @@ func (l *lowering) op(op ops.Op) error {
 		return l.gatedDelta(o)
 	case *ops.Rows:
 		return l.pickRows(o)
+	case *ops.Gather:
+		return l.gather(o)
 	case *ops.RMSNorm:
 		return l.rmsNorm(o)
 	case *ops.LayerNorm:
@@ -213,6 +246,7 @@ func (l *lowering) dispatch(d dispatch) error {
 			d.bytes += l.touched(t)
 		}
 	}
+	l.longest = max(l.longest, assumed(&d))
 	l.list = append(l.list, d)
 	return nil
 }
@@ -226,6 +260,9 @@ func (d *dispatch) check(limits device.Limits) error {
 		return fmt.Errorf("%d bytes of parameters, the shader has %d", len(d.params), d.shader.ParamBytes)
 	case len(d.constants) > len(d.shader.Constants):
 		return fmt.Errorf("%d constants, the shader has %d", len(d.constants), len(d.shader.Constants))
+	}
+	if n := d.shader.SharedBytes(d.constants); n > limits.SharedBytes {
+		return fmt.Errorf("%d bytes of shared memory, the device has %d: %w", n, limits.SharedBytes, device.ErrLimit)
 	}
 	for i, n := range d.groups {
 		if int64(n) > limits.Groups[i] {
@@ -299,9 +336,10 @@ func (l *lowering) batchBuffer() region {
 	return region{mem: l.rt.batch, size: 4 * int64(l.batch.words)}
 }
 
-// embedsBuffer binds Batch.Embeds: [rows, Plan.Embed] floats.
+// embedsBuffer binds Batch.Embeds, slice by slice: [1 + Plan.Slices, rows, Plan.Embed]
+// floats.
 func (l *lowering) embedsBuffer() region {
-	return region{mem: l.rt.embeds, size: 4 * int64(l.shape.Rows) * int64(l.plan.Embed)}
+	return region{mem: l.rt.embeds, size: 4 * int64(l.shape.Rows) * int64(l.plan.EmbedWidth())}
 }
 
 // vector binds a small weight, widened to floats; without a weight it binds the batch
@@ -339,7 +377,7 @@ const tempWrap = 8 << 20
 func (l *lowering) scratch(bytes int64) region {
 	r := region{mem: l.rt.temp, offset: l.tempAt, size: bytes}
 	l.tempAt = align(l.tempAt + bytes)
-	want(l.rt.temp, l.tempAt)
+	l.want(l.rt.temp, l.tempAt)
 	return r
 }
 
@@ -348,7 +386,7 @@ func (l *lowering) scratch(bytes int64) region {
 func (l *lowering) counters(n int) region {
 	r := region{mem: l.rt.counts, offset: l.countAt, size: 4 * int64(n)}
 	l.countAt = align(l.countAt + r.size)
-	want(l.rt.counts, l.countAt)
+	l.want(l.rt.counts, l.countAt)
 	return r
 }
 

@@ -25,7 +25,7 @@ func lowered(b *ops.Builder, s ops.Shape) *lowering {
 		r.layout.Offset[i] = r.layout.RowWidth
 		r.layout.RowWidth += r.widths[i]
 	}
-	want(r.arena[0], int64(4*s.Rows*r.layout.RowWidth))
+	r.arena[0].need = int64(4 * s.Rows * r.layout.RowWidth)
 	return &lowering{rt: r, plan: b.Plan, shape: s, batch: newBatchLayout(b.Plan, r.paging, s, 1)}
 }
 
@@ -129,15 +129,43 @@ func TestSlabs(t *testing.T) {
 // widest keys of the golden models fit the portable 16 KiB.
 func TestSharedBytesOfAttention(t *testing.T) {
 	for name, exact := range map[string]bool{"attention_f16": true, "attention_f16_fast": false, "attention_q8_texels": true, "attention_q8_fast_texels": false} {
-		a := attentionPlan{cache: ops.Cache{KeyDim: 64}, texels: strings.HasSuffix(name, "_texels")}
-		if got, want := a.sharedBytes(exact), kernels.Get(name).Shared; got != want {
-			t.Errorf("%s: %d bytes, it declares %d", name, got, want)
+		for _, dim := range []int{64, 100, 576} {
+			a := attentionPlan{op: &ops.Attention{}, cache: ops.Cache{KeyDim: dim, ValueDim: dim}, texels: strings.HasSuffix(name, "_texels")}
+			if got, want := a.sharedBytes(exact), kernels.Get(name).SharedBytes(a.constants(stageAll, 1)); got != want {
+				t.Errorf("%s, keys of %d: %d bytes, it declares %d", name, dim, got, want)
+			}
 		}
 	}
 	for dim, fits := range map[int]bool{576: true, 584: false} {
 		a := attentionPlan{cache: ops.Cache{KeyDim: dim}}
 		if got := a.sharedBytes(true); (got <= 16<<10) != fits {
 			t.Errorf("keys of %d columns need %d bytes", dim, got)
+		}
+	}
+}
+
+// What chains are thought to need is what their kernels declare, and a dispatch whose
+// constants need more than there is is refused.
+func TestSharedBytesOfChains(t *testing.T) {
+	dev := newFake()
+	r := &Runtime{b: New(dev, Options{})}
+	product, chain := kernels.Get("matmul_q8_0_fast"), kernels.Get("normchain")
+	for _, width := range []int{640, 2048, 3648, 3680, 4096} {
+		constants := []uint32{8 * tileRows, 1, 4, 0, 0, 0, 1, uint32(width), 2, 2}
+		need := product.SharedBytes(constants)
+		if got, want := r.fitsProduct(width), need <= 16<<10; got != want {
+			t.Errorf("a product's chain of %d columns needs %d bytes: %v", width, need, got)
+		}
+		d := dispatch{shader: product, constants: constants, bind: make([]region, len(product.Bindings)), params: make(params, product.ParamBytes)}
+		for i := range d.bind {
+			d.bind[i].mem = &memory{}
+		}
+		if err := d.check(dev.limits); errors.Is(err, device.ErrLimit) != (need > 16<<10) {
+			t.Errorf("%d bytes: %v", need, err)
+		}
+		need = chain.SharedBytes(chosen(width, 2, 1, 2, 1))
+		if most := 4*(width+width/32) + chainShared; need > most {
+			t.Errorf("a chain of %d columns needs %d bytes, thought to need %d", width, need, most)
 		}
 	}
 }

@@ -110,7 +110,7 @@ func (l *lowering) planAttention(o *ops.Attention) attentionPlan {
 		a.heads = 4
 	}
 	a.units = c.KVHeads * ((a.share + a.heads - 1) / a.heads)
-	a.chunks = min(l.chunks, o.Chunks(l.rt.opts.Context))
+	a.chunks = min(l.chunks, o.Chunks(l.rt.opts))
 	data := 4 * ((c.ValueDim + 3) / 4)
 	if l.exact() {
 		data = max(data, ops.KVChunk)
@@ -271,9 +271,10 @@ func (a attentionPlan) written(l *lowering) []touch {
 // attentionParams are the Params of attention_rows.glsl.
 func (l *lowering) attentionParams(a attentionPlan, group, chunks int) params {
 	o, rows := a.op, l.rows(a.op.Q)
+	lo, hi := l.batch.seenOf(o, rows)
 	p := params{}.u32(rows.count, rows.pos, rows.seq, l.batch.pagesOf(group), uint32(l.batch.pageN)).
 		bytes(a.q).view(l.operand(o.Out)).
-		i32(a.cache.KVHeads, a.share, o.Window, flag(o.Chunked), chunks, attentionQueries).
+		i32(a.cache.KVHeads, a.share).u32(lo, hi).i32(chunks, attentionQueries).
 		f32(o.Scale, o.Softcap)
 	inverse := float32(0)
 	if o.Softcap > 0 {

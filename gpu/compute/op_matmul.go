@@ -2,9 +2,7 @@ package compute
 
 import (
 	"fmt"
-	"strings"
 
-	"ganglion/gpu/device"
 	"ganglion/gpu/ops"
 )
 
@@ -123,44 +121,8 @@ type product struct {
 	whole staged
 }
 
-// shapes of the kernels: rows of activations that share what is unpacked, and tiles that
-// share activations.
-const (
-	sharedRows  = 4
-	sharedTiles = 4
-	texelTiles  = 8 // of matmul_texels.glsl
-)
-
-// constants are how a product is divided over invocations: WG, TILES, XROWS. A software
-// renderer has few threads, and activations cost it as much to read as weights; a GPU
-// wants many invocations and has them divide a row. texels says which text the kernel is of.
-func (p *product) constants(info device.Info, tiles int, texels bool) (wg, tilesEach, xRows uint32) {
-	wg, tilesEach, xRows = tileRows, 1, 1
-	_, isFloats := p.m.format.(*floats)
-	groups := p.n * max(p.topK, 1)
-	if p.n > 1 && p.topK == 0 {
-		xRows = sharedRows
-		groups = (p.n + sharedRows - 1) / sharedRows
-	}
-	least, most := 512, uint32(sharedTiles) // workgroups that a GPU is to have
-	if info.Software {
-		least = 4
-		if texels && !isFloats {
-			most = texelTiles
-		}
-	}
-	for tilesEach < most && tiles*groups/int(2*tilesEach) >= least {
-		tilesEach *= 2
-	}
-	for !info.Software && !isFloats && wg < 8*tileRows && tiles*groups*int(wg)/tileRows < least {
-		wg *= 2
-	}
-	return wg, tilesEach, xRows
-}
-
 // product appends the dispatches of a product, one for each window of the matrix.
 func (l *lowering) product(p product) error {
-	info := l.rt.b.dev.Info()
 	if p.topK == 0 {
 		p.ids.region = l.batchBuffer() // not looked at
 	}
@@ -172,20 +134,20 @@ func (l *lowering) product(p product) error {
 	case *floats:
 		steps = (p.m.weight.Cols + ops.Lanes - 1) / ops.Lanes
 	}
-	for _, w := range p.m.windows {
+	for _, w := range l.pieces(&p) {
 		tiles := w.tiles
 		if p.topK > 0 {
 			tiles = p.m.tiles
 		}
-		kernel := l.productKernel(p.m, w)
-		wg, tilesEach, xRows := p.constants(info, tiles, strings.HasSuffix(kernel, "_texels"))
+		kernel := l.productKernel(&p, w)
+		bytes, flops := p.work(w.tiles)
+		wg, tilesEach, xRows := p.constants(l.rt.b, tiles, w.tiles, kernel)
 		d := dispatch{
 			kernel: kernel, constants: []uint32{wg, tilesEach, xRows, bit(p.topK > 0), bit(p.bias != nil), bit(p.adapter != nil)},
 			bind:  []region{l.batchBuffer(), p.out, w.region, p.x.region, l.vector(p.bias), p.ids.region},
 			reads: append(regions(p.x.region), p.reads...), writes: p.writes,
 			groups: [3]int{(tiles + int(tilesEach) - 1) / int(tilesEach), (p.n + int(xRows) - 1) / int(xRows) * max(p.topK, 1)},
-			bytes:  w.bytes(),
-			flops:  2 * int64(p.n) * int64(w.tiles) * tileRows * int64(p.m.weight.Cols),
+			bytes:  bytes, flops: flops,
 		}
 		d.params = params{}.u32(p.rows.count).i32(w.tiles, w.tile, p.m.tiles, p.m.weight.Rows, int(p.m.tileBytes/texel),
 			planes[0], planes[1], planes[2], steps, 0, p.x.stride).u32(p.dst, p.stride).view(p.ids).i32(max(p.topK, 1)).u32(bit(p.own))
@@ -204,6 +166,48 @@ func (l *lowering) product(p product) error {
 		}
 	}
 	return nil
+}
+
+// work is what a product with some tiles of its matrix moves and computes. Of a stack of
+// experts it is the share of those that are chosen.
+func (p *product) work(tiles int) (bytes, flops int64) {
+	bytes, flops = int64(tiles)*p.m.tileBytes, 2*int64(p.n)*int64(tiles)*tileRows*int64(p.m.weight.Cols)
+	if p.topK > 0 {
+		experts, used := int64(max(p.m.weight.Experts, 1)), int64(p.n*p.topK)
+		bytes, flops = bytes*min(used, experts)/experts, flops*int64(p.topK)/experts
+	}
+	return bytes, flops
+}
+
+// pieces are the windows of a product, divided where a dispatch would take too long. A
+// chain is not divided: who makes one asks first.
+func (l *lowering) pieces(p *product) (all []window) {
+	for _, w := range p.m.windows {
+		step := w.tiles
+		if p.chain == nil {
+			step = l.tilesAtOnce(p, w.tiles)
+		}
+		for at := 0; at < w.tiles; at += step {
+			n := min(step, w.tiles-at)
+			all = append(all, window{tile: w.tile + at, tiles: n, region: region{mem: w.mem,
+				offset: w.offset + int64(at)*p.m.tileBytes, size: int64(n) * p.m.tileBytes}})
+		}
+	}
+	return all
+}
+
+// tilesAtOnce is how many of so many tiles of a product a dispatch may take.
+func (l *lowering) tilesAtOnce(p *product, tiles int) int {
+	n := tiles
+	for d := (dispatch{}); n > 1; n = (n + 1) / 2 {
+		if d.bytes, d.flops = p.work(n); l.inTime(assumed(&d)) {
+			break
+		}
+	}
+	if n < tiles {
+		l.bounded = true
+	}
+	return n
 }
 
 // goOn completes a dispatch with what a chain needs, or with what stands there without one.
@@ -227,19 +231,6 @@ func bit(on bool) uint32 {
 		return 1
 	}
 	return 0
-}
-
-// productKernel names the kernel for a window. Texel fetches are for software renderers,
-// which gain much; see gpu/kernels/README.md.
-func (l *lowering) productKernel(m *matrix, w window) string {
-	name := "matmul_" + m.format.Name()
-	if _, isFloats := m.format.(*floats); !isFloats && !l.exact() {
-		name += "_fast"
-	}
-	if d := l.rt.b.dev; d.Info().Software && d.Limits().Texels*texel >= max(w.bytes(), windowBytes) {
-		name += "_texels"
-	}
-	return name
 }
 
 func (l *lowering) matMul(o *ops.MatMul) error {

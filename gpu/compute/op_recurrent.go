@@ -8,12 +8,13 @@ import "ganglion/gpu/ops"
 
 // alongRows dispatches a kernel of recurrent.glsl; bind and constants are what comes
 // behind the batch, the activations and the workgroup's size.
-func (l *lowering) alongRows(kernel string, constant []uint32, bind []region, p params, state region, out ops.View, in ...ops.View) error {
+func (l *lowering) alongRows(kernel string, constant []uint32, bind []region, p params, flops int64, state region, out ops.View, in ...ops.View) error {
 	return l.dispatch(dispatch{
 		kernel:    kernel,
 		constants: append([]uint32{elementWG}, constant...),
 		bind:      append([]region{l.batchBuffer(), l.arena(out)}, append(bind, state)...),
 		params:    p,
+		flops:     flops,
 		groups:    [3]int{groupsOf(out.Width), l.batch.seqCap},
 		reads:     append(l.views(in...), regions(state)...),
 		writes:    append(l.views(out), regions(state)...),
@@ -31,7 +32,8 @@ func (l *lowering) scan(kernel string, n, passes int, bind []region, p params, s
 	most := max(loopRounds/(passes*(n+around)), 1)
 	for from := 0; from < l.capacity(out); from += most {
 		start := params{}.u32(wordSeqs, l.batch.seqs).i32(from, most)
-		if err := l.alongRows(kernel, []uint32{uint32(n)}, bind, start.bytes(p), state, out, in...); err != nil {
+		flops := 4 * int64(passes*n) * int64(out.Width) * int64(min(most, l.capacity(out)-from))
+		if err := l.alongRows(kernel, []uint32{uint32(n)}, bind, start.bytes(p), flops, state, out, in...); err != nil {
 			return err
 		}
 	}
@@ -41,7 +43,7 @@ func (l *lowering) scan(kernel string, n, passes int, bind []region, p params, s
 func (l *lowering) shortConv(o *ops.ShortConv) error {
 	p := params{}.u32(wordSeqs, l.batch.seqs).i32(o.In.Width).view(l.operand(o.In)).view(l.operand(o.Out)).i32(flag(o.Bias != nil))
 	return l.alongRows("shortconv", []uint32{uint32(o.W.Cols), uint32(o.Act)},
-		[]region{l.vector(o.W), l.vector(o.Bias)}, p, l.state(o.State), o.Out, o.In)
+		[]region{l.vector(o.W), l.vector(o.Bias)}, p, 2*int64(o.W.Cols)*int64(o.Out.Width)*int64(l.capacity(o.Out)), l.state(o.State), o.Out, o.In)
 }
 
 func (l *lowering) mamba1(o *ops.Mamba1) error {

@@ -16,14 +16,41 @@ func (l *lowering) pickRows(o *ops.Rows) error {
 	})
 }
 
+func (l *lowering) gather(o *ops.Gather) error {
+	in, out := l.operand(o.In), l.operand(o.Out)
+	return l.dispatch(dispatch{
+		kernel:    "gather",
+		constants: chosen(o.Terms, flag(o.Mean)),
+		bind:      []region{l.batchBuffer(), in.region, out.region},
+		params: params{}.u32(l.rows(o.Out).count, out.width, l.batch.lists[o.List]).i32(o.Unit, o.In.Width/o.Unit).
+			f32(1 / float32(o.Terms)).view(in).view(out),
+		groups: l.wide(o.Out),
+		reads:  l.views(o.In), writes: l.views(o.Out),
+	})
+}
+
 func (l *lowering) rope(o *ops.RoPE) error {
-	pairs, heads := l.plan.Tables[o.Table].NRot/2, o.Out.Width/o.HeadDim
+	t := l.plan.Tables[o.Table]
+	pairs, heads := t.NRot/2, o.Out.Width/o.HeadDim
+	positions, step := l.batch.turnsOf(t, l.rows(o.Out))
 	d := l.elementwise("rope", 3*plainFlops, o.Out, o.In)
-	d.constants = chosen(flag(o.NeoX))
+	d.constants = chosen(flag(o.NeoX), flag(t.Axes != nil))
 	d.bind = append(d.bind, l.table(o.Table))
-	d.params = params{}.u32(l.rows(o.Out).count, l.rows(o.Out).pos).i32(heads, o.HeadDim, o.Start, pairs).
+	d.params = params{}.u32(l.rows(o.Out).count, positions, l.rt.axesAt(t), step).i32(heads, o.HeadDim, o.Start, pairs).
 		view(l.operand(o.In)).view(l.operand(o.Out))
 	d.groups[0] = groupsOf(heads * (o.HeadDim - pairs))
+	return l.dispatch(d)
+}
+
+// deepstack reads its slice where writeEmbeds puts it.
+func (l *lowering) deepstack(o *ops.Deepstack) error {
+	d := l.elementwise("deepstack", plainFlops, o.Out, o.In)
+	rows, outs := l.rows(o.Out), uint32(0)
+	if rows.count == wordOuts {
+		outs = l.batch.outs
+	}
+	d.bind = append(d.bind, l.embedsBuffer())
+	d.params = d.params.u32(rows.tokens, outs, uint32(o.Slice*l.shape.Rows*l.plan.Embed)).view(l.operand(o.In)).view(l.operand(o.Out))
 	return l.dispatch(d)
 }
 

@@ -153,3 +153,45 @@ func TestOutOfMemoryLeavesNothing(t *testing.T) {
 		}
 	}
 }
+
+// A submission that failed may have left workgroups half-way: the next run finds the
+// counters of the last of them at 0.
+func TestCountersAreSettled(t *testing.T) {
+	const rows, width = 8, 64
+	dev := newFake()
+	b := New(dev, Options{})
+	defer b.Close()
+	plan := opstest.Plan("norms", width, func(b *ops.Builder, row ops.View) ops.View { return b.RMSNorm("y", nil, 1e-6, 0, row) })
+	loaded, err := b.Load(context.Background(), plan, passOptions(rows), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer loaded.Close()
+	prog, err := loaded.Compile(ops.Shape{Rows: rows, Outs: rows})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := loaded.(*Runtime)
+	batch := passBatch(rows, width, 0, 3, 7)
+	batch.Pages = make([]int32, r.paging.Entries())
+	if err := prog.Run(batch, &ops.Result{}); err != nil {
+		t.Fatal(err)
+	}
+	counts := r.counts.buf.(*fakeBuffer).data
+	for _, fails := range []bool{false, true} {
+		counts[0] = 3
+		if fails {
+			dev.failSubmit = device.ErrOutOfMemory
+			if err := prog.Run(batch, &ops.Result{}); err == nil {
+				t.Fatal("no error")
+			}
+			dev.failSubmit = nil
+		}
+		if err := prog.Run(batch, &ops.Result{}); err != nil {
+			t.Fatal(err)
+		}
+		if settled := counts[0] == 0; settled != fails {
+			t.Errorf("after a failure %v: the counter is %d", fails, counts[0])
+		}
+	}
+}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"os"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"ganglion/gpu/cpu"
 	"ganglion/gpu/device"
@@ -12,6 +14,20 @@ import (
 	"ganglion/gpu/gguf"
 	"ganglion/gpu/ops"
 )
+
+// realModel is the model that GANGLION_TEST_MODEL names; without one the test is skipped,
+// or fails where models are required.
+func realModel(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("GANGLION_TEST_MODEL")
+	if path == "" && slices.Contains(strings.Split(os.Getenv("GANGLION_REQUIRE"), ","), "model") {
+		t.Fatal("GANGLION_TEST_MODEL is not set")
+	}
+	if path == "" {
+		t.Skip("GANGLION_TEST_MODEL is not set")
+	}
+	return path
+}
 
 // greedy runs a prompt and some tokens behind it, each the best one.
 func greedy(t *testing.T, b ops.Backend, path string, prompt []int32, n int) (tokens []int32) {
@@ -72,10 +88,8 @@ func matrixBytes(t *testing.T, path string) (n int64) {
 // The real model gives the processor's tokens in exact mode; all its weights are on the
 // device, and no more is read back than the head of a token.
 func TestRealModel(t *testing.T) {
-	path := os.Getenv("GANGLION_TEST_MODEL")
-	if path == "" {
-		t.Skip("GANGLION_TEST_MODEL is not set")
-	}
+	t.Parallel()
+	path := realModel(t)
 	// Long enough for products of many rows, and for temp to be used again within a batch.
 	prompt := []int32{2, 818, 5279, 529, 7001, 563}
 	for i := range 40 {
@@ -90,7 +104,7 @@ func TestRealModel(t *testing.T) {
 	for _, d := range drivers[:2] {
 		t.Run(d.name, func(t *testing.T) {
 			counted := &counted{Device: d.device(t)}
-			b := New(counted, Options{Shared: true})
+			b := New(counted, Options{Shared: true, Deadline: 5 * time.Minute})
 			defer b.Close()
 			b.tempWrap = 64 << 10
 			if got := greedy(t, b, path, prompt, 4); !slices.Equal(got, want) {

@@ -39,9 +39,11 @@ type Runtime struct {
 	embeds *memory // Batch.Embeds: [rows, Plan.Embed]
 	heads  *memory // what is read back
 
+	// unsettled: a submission failed, so that counters may have any value.
+	unsettled bool
+
 	page     []byte // of the host, for carrying
 	programs map[*Program]struct{}
-	lost     error // why the device is of no use any more
 	closed   bool
 }
 
@@ -126,7 +128,10 @@ func (r *Runtime) describe() error {
 		return err
 	}
 	r.layout, r.widths = paddedLayout(r.plan, together(r.plan.Ops, r.fused), r.host)
-	_, err := lower(r, ops.Shape{Rows: 1, Outs: 1}, 1)
+	l, err := lower(r, ops.Shape{Rows: 1, Outs: 1}, 1)
+	if err == nil {
+		l.claim()
+	}
 	return err
 }
 
@@ -168,7 +173,7 @@ func (r *Runtime) growShared() error {
 	for _, m := range r.shared() {
 		changed, err := m.grow(r.b.dev)
 		if err == nil && changed && m == r.counts {
-			if err = m.buf.Write(0, make([]byte, m.size)); err != nil {
+			if err = r.settle(); err != nil {
 				err = errors.Join(err, m.free())
 			}
 		}
@@ -179,23 +184,33 @@ func (r *Runtime) growShared() error {
 	return nil
 }
 
-// usable reports a runtime that is closed or whose device is lost.
+// settle sets the counters of workgroups to 0, what they are between dispatches. Nothing
+// may run that uses them.
+func (r *Runtime) settle() error {
+	if err := r.counts.buf.Write(0, make([]byte, r.counts.size)); err != nil {
+		return err
+	}
+	r.unsettled = false
+	return nil
+}
+
+// usable reports a runtime that is closed or whose device is lost or hangs.
 func (r *Runtime) usable(what string) error {
 	if r.closed {
 		return fmt.Errorf("compute: %s: %w", what, ops.ErrClosed)
 	}
-	if r.lost != nil {
-		return fmt.Errorf("compute: %s: %w", what, r.lost)
+	if r.b.lost != nil {
+		return fmt.Errorf("compute: %s: %w", what, r.b.lost)
 	}
 	return nil
 }
 
 // failed turns an error of the device into one of ops and remembers a device that is
-// lost, so that later calls fail at once.
+// lost, so that later calls fail at once, those of other runtimes on it too.
 func (r *Runtime) failed(what string, err error) error {
 	err = translate(err)
 	if errors.Is(err, ops.ErrDeviceLost) {
-		r.lost = err
+		r.b.lost = err
 	}
 	return fmt.Errorf("compute: %s: %w", what, err)
 }

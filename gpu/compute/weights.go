@@ -68,7 +68,7 @@ func rowBytes(w *ops.Weight) int {
 func (r *Runtime) describeWeights() error {
 	uses := r.plan.WeightUses()
 	limits := r.b.dev.Limits()
-	s := slabs{limit: min(windowBytes, limits.BindingBytes, limits.BufferBytes), name: "weights"}
+	s := slabs{limit: min(r.b.window, limits.BindingBytes, limits.BufferBytes), name: "weights"}
 	v := slabs{limit: s.limit, name: "vectors"}
 	r.matrices, r.vectors = make(map[*ops.Weight]*matrix), make(map[*ops.Weight]region)
 	r.describeStacks(uses, s.limit)
@@ -116,14 +116,18 @@ func newMatrix(w *ops.Weight, factor bool, s *slabs) (*matrix, error) {
 		return nil, fmt.Errorf("weight %q: %w", w.Name, err)
 	}
 	m := &matrix{weight: w, format: f, tileBytes: f.TileBytes(w.Cols), tiles: (w.Rows + tileRows - 1) / tileRows}
-	most := int(s.limit / m.tileBytes)
+	most, all, unit := int(s.limit/m.tileBytes), m.tiles*max(w.Experts, 1), 1
 	if most == 0 {
 		return nil, fmt.Errorf("weight %q: a tile of %d bytes is beyond a binding of %d: %w", w.Name, m.tileBytes, s.limit, ops.ErrUnsupported)
 	}
 	if most > m.tiles {
-		most -= most % m.tiles
+		unit = m.tiles
+		most -= most % unit
 	}
-	for at, all := 0, m.tiles*max(w.Experts, 1); at < all; {
+	if n := (all + most - 1) / most; n > 1 { // as equal as can be, for the largest takes the longest
+		most = (all/unit + n - 1) / n * unit
+	}
+	for at := 0; at < all; {
 		k := min(most, all-at)
 		part, err := s.take(int64(k) * m.tileBytes)
 		if err != nil {

@@ -167,6 +167,9 @@ func (c *compiler) op(op ops.Op) {
 		o.kind, o.w = C.GL_OP_EMBED, c.r.weights[v.Table]
 		o.i[0], o.f[0] = flag(v.ByPosition), C.float(v.Scale)
 		views(nil, v.Out)
+	case *ops.Deepstack:
+		o.kind, o.i[0] = C.GL_OP_DEEPSTACK, C.int32_t(v.Slice)
+		views(in(v.In), v.Out)
 	case *ops.Rows:
 		o.kind = C.GL_OP_ROWS
 		views(in(v.In), v.Out)
@@ -206,18 +209,21 @@ func (c *compiler) op(op ops.Op) {
 	case *ops.RoPE:
 		t := &c.r.tables[v.Table]
 		o.kind = C.GL_OP_ROPE
-		o.i = [8]C.int32_t{C.int32_t(v.HeadDim), C.int32_t(v.Start), C.int32_t(t.half), flag(v.NeoX)}
+		o.i = [9]C.int32_t{C.int32_t(v.HeadDim), C.int32_t(v.Start), C.int32_t(t.half), flag(v.NeoX)}
+		o.mem[0] = t.axes.p
 		o.vec[0] = (*C.float)(t.b.p)
 		o.vec[1] = (*C.float)(unsafe.Add(t.b.p, 4*t.half*c.r.opts.Context))
 		views(in(v.In), v.Out)
 	case *ops.KVStore:
 		k := c.r.plan.Caches[v.Cache]
 		o.kind = C.GL_OP_KVSTORE
-		o.i = [8]C.int32_t{C.int32_t(k.KVHeads), C.int32_t(k.KeyDim), C.int32_t(k.ValueDim), C.int32_t(c.r.paging.Of[v.Cache])}
+		o.i = [9]C.int32_t{C.int32_t(k.KVHeads), C.int32_t(k.KeyDim), C.int32_t(k.ValueDim), C.int32_t(c.r.paging.Of[v.Cache])}
 		o.mem = [2]unsafe.Pointer{c.r.caches[v.Cache].keys.p, c.r.caches[v.Cache].values.p}
 		views(in(v.K, v.V))
 	case *ops.Attention:
 		o = c.attention(v)
+	case *ops.Gather:
+		o = c.gather(v)
 	default:
 		o = c.rare(op)
 	}
@@ -244,8 +250,9 @@ func (c *compiler) glu(v *ops.GLU) C.gl_op {
 func (c *compiler) attention(v *ops.Attention) C.gl_op {
 	k := c.r.plan.Caches[v.Cache]
 	o := C.gl_op{kind: C.GL_OP_ATTENTION, by: C.GL_BY_TASK}
-	o.i = [8]C.int32_t{C.int32_t(k.KVHeads), C.int32_t(k.KeyDim), C.int32_t(k.ValueDim), C.int32_t(c.r.paging.Of[v.Cache]),
-		C.int32_t(v.Heads), C.int32_t(v.Window), C.int32_t(v.Chunks(c.r.opts.Context)), C.int32_t(ops.PartialFloats(k.ValueDim, c.r.opts.Numerics))}
+	o.i = [9]C.int32_t{C.int32_t(k.KVHeads), C.int32_t(k.KeyDim), C.int32_t(k.ValueDim), C.int32_t(c.r.paging.Of[v.Cache]),
+		C.int32_t(v.Heads), C.int32_t(v.Window), C.int32_t(v.Chunks(c.r.opts)), C.int32_t(ops.PartialFloats(k.ValueDim, c.r.opts.Numerics)),
+		C.int32_t(v.Span)}
 	o.f[0], o.f[1] = C.float(v.Scale), C.float(v.Softcap)
 	if v.Softcap > 0 {
 		o.f[2] = C.float(1 / v.Softcap)
@@ -277,7 +284,7 @@ func (c *compiler) rare(op ops.Op) C.gl_op {
 	switch v := op.(type) {
 	case *ops.Route:
 		o.kind, o.by = C.GL_OP_ROUTE, C.GL_SERIAL
-		o.i = [8]C.int32_t{C.int32_t(v.Kind), C.int32_t(v.TopK), C.int32_t(v.Groups), C.int32_t(v.GroupsUsed), flag(v.Norm),
+		o.i = [9]C.int32_t{C.int32_t(v.Kind), C.int32_t(v.TopK), C.int32_t(v.Groups), C.int32_t(v.GroupsUsed), flag(v.Norm),
 			C.int32_t(max(v.Share, 1))}
 		o.f[0] = C.float(v.Scale)
 		vectors(v.Bias)
@@ -303,12 +310,12 @@ func (c *compiler) rare(op ops.Op) C.gl_op {
 		state(v.State)
 	case *ops.Mamba2:
 		o.kind = C.GL_OP_MAMBA2
-		o.i = [8]C.int32_t{C.int32_t(v.N), C.int32_t(v.Heads), C.int32_t(v.Groups)}
+		o.i = [9]C.int32_t{C.int32_t(v.N), C.int32_t(v.Heads), C.int32_t(v.Groups)}
 		vectors(v.A, v.D)
 		state(v.State)
 	case *ops.GatedDelta:
 		o.kind = C.GL_OP_GATEDDELTA
-		o.i = [8]C.int32_t{C.int32_t(v.KHeads), C.int32_t(v.VHeads), C.int32_t(v.Dim)}
+		o.i = [9]C.int32_t{C.int32_t(v.KHeads), C.int32_t(v.VHeads), C.int32_t(v.Dim)}
 		o.f[0] = C.float(v.Scale)
 		state(v.State)
 	default:

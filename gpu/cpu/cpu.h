@@ -52,7 +52,7 @@ enum {
     GL_LAYOUTS
 };
 
-enum { GL_TILE = 8, GL_LANES = 8, GL_CHUNK = 256, GL_LSE = 1024, GL_MOE_ROWS = 16, GL_PAGE = 64, GL_CHUNK_PAGES = GL_CHUNK / GL_PAGE };
+enum { GL_AXES = 3, GL_TILE = 8, GL_LANES = 8, GL_CHUNK = 256, GL_LSE = 1024, GL_MOE_ROWS = 16, GL_PAGE = 64, GL_CHUNK_PAGES = GL_CHUNK / GL_PAGE };
 
 // The types of cached keys and values. A head of n values in GL_KV_Q8 is n signed bytes
 // and then a half for each 32 of them, their scale.
@@ -143,6 +143,7 @@ typedef struct {
 
 enum {
     GL_OP_EMBED,
+    GL_OP_DEEPSTACK,
     GL_OP_ROWS,
     GL_OP_QUANT,
     GL_OP_MATMUL,
@@ -167,6 +168,7 @@ enum {
     GL_OP_MAMBA2,
     GL_OP_GATEDDELTA,
     GL_OP_LOWRANK,
+    GL_OP_GATHER,
     GL_OP_HEADS,
     GL_OP_NONE, // holds parameters of the operation before
     GL_OPS
@@ -189,7 +191,7 @@ typedef struct {
     const gl_weight *w;
     const float *vec[3];
     void *mem[2];    // KV cache or recurrent state
-    int32_t i[8];
+    int32_t i[9];
     float f[4];
     gl_mat *mats;
     gl_chunk *chunks;
@@ -210,7 +212,7 @@ struct gl_pool;
 // gl_prog is a compiled program and, during a run, its batch.
 typedef struct {
     gl_op *ops;
-    int32_t nops, embed_width;
+    int32_t nops, embed_width, embed_stride, nspans;
     int32_t exact, kv_type; // GL_KV_*, as ops.KVType
     int32_t slots, threads; // threads: of the run
     int32_t slot_pages; // entries of one slot's page table
@@ -225,6 +227,7 @@ typedef struct {
     const float *pos_scale; // [operation's number][rows]
     const float *scales;    // strengths of the adapters: [rows][adapters]
     const int32_t *active;  // [adapters] whether any row has a strength
+    const int32_t *lists;   // of the batch, one after another
     float *mid;             // A·x of low-rank updates: [rows][mid_stride]
     int64_t mid_stride;
     int32_t adapters;
@@ -232,10 +235,24 @@ typedef struct {
     const int32_t *tokens, *pos, *slot, *outs;
     const int32_t *pages; // [groups][slots][slot_pages]
     const float *embeds;
+    const int32_t *rotary; // [rows][GL_AXES], or NULL
+    const int32_t *spans;  // [rows][nspans][from, until], or NULL
+    const int32_t *stop;   // not 0: the run ends early (ops.Stop); or NULL
     int32_t rows, nouts;
 } gl_prog;
 
 typedef void (*gl_run_op)(const gl_prog *p, const gl_op *op, int tid);
+
+// What k_scan.h tells of a row of logits.
+typedef struct {
+    int64_t count, largest_at;
+    double first, second;
+    int32_t bad; // a logit is +Inf or NaN
+} gl_moments;
+
+typedef struct {
+    double sum, distance;
+} gl_mass;
 
 // gl_kernels is what one instruction set provides.
 typedef struct {
@@ -247,6 +264,12 @@ typedef struct {
     // GL_TILE rows of float.
     void (*mm[2][GL_LAYOUTS])(const gl_weight *w, int expert, int t0, int t1, const void *x, int64_t xs, int n,
                            const float *bias, float *y, int64_t ys, float *scratch);
+    // Over rows of logits; rowstats (ScanMoments, ScanMass) and plugins/sampling (ScanLimit,
+    // ScanAbove) have the definitions.
+    gl_moments (*moments)(const float *row, int64_t n, float pivot, float *peaks);
+    gl_mass (*mass)(const float *row, int64_t n, float top);
+    float (*limit)(const float *peaks, int64_t count, int64_t n, float *spare);
+    int64_t (*above)(int32_t *found, const float *row, int64_t n, const float *peaks, float limit);
 } gl_kernels;
 
 const gl_kernels *gl_plain(void);
@@ -270,9 +293,15 @@ struct gl_pool *gl_pool_new(int threads);
 void gl_pool_free(struct gl_pool *pool);
 // gl_run executes a program on the calling thread and, with it, threads of the pool's. It
 // returns the longest time, in nanoseconds, that one of them was ready to run and did not.
+// Once *stop is not 0 it leaves out what is left, and what it computed means nothing.
 int64_t gl_run(struct gl_pool *pool, const gl_kernels *k, gl_prog *p, int threads, const int32_t *tokens, const int32_t *pos,
-               const int32_t *slot, const int32_t *outs, const int32_t *pages, const float *embeds, int rows, int nouts);
+               const int32_t *slot, const int32_t *outs, const int32_t *pages, const float *embeds, const int32_t *rotary,
+               const int32_t *spans, const int32_t *stop, int rows, int nouts);
 void gl_barrier(const gl_prog *p); // for operations that divide themselves
+
+// gl_stopped tells a thread that takes tasks that it need not take more. Threads may see it
+// at different times, so that barriers must not depend on it.
+static inline int gl_stopped(const gl_prog *p) { return p->stop && __atomic_load_n(p->stop, __ATOMIC_RELAXED); }
 
 // Helpers of the kernels.
 static inline int gl_count(const gl_prog *p, int set) { return set ? p->nouts : p->rows; }

@@ -42,13 +42,29 @@ static void op_embed(const gl_prog *p, const gl_op *op, int tid) {
         float *y = gl_row(p, &op->out[0], r);
         int64_t index = op->i[0] ? p->pos[r] : p->tokens[r];
         if (index < 0 && op->out[0].width == p->embed_width) {
-            memcpy(y, p->embeds + (int64_t)r * p->embed_width, (size_t)p->embed_width * 4);
+            memcpy(y, p->embeds + (int64_t)r * p->embed_stride, (size_t)p->embed_width * 4);
             continue;
         }
         if (index < 0) index = 0; // the padding token
         widen(op->w->type, op->w->data + index * op->w->row_bytes, op->w->row_bytes, y, op->w->cols);
         if (op->f[0] != 1)
             for (int i = 0; i < op->w->cols; i += 8) vputn(y + i, vgetn(y + i, op->w->cols - i) * vset(op->f[0]), op->w->cols - i);
+    }
+}
+
+// op_deepstack: i = {slice}. Rows with a token stay as they are.
+static void op_deepstack(const gl_prog *p, const gl_op *op, int tid) {
+    r_part s = r_split(p, op, tid);
+    for (int r = s.r0; r < s.r1; r++) {
+        const float *x = gl_row(p, &op->in[0], r);
+        float *y = gl_row(p, &op->out[0], r);
+        const int row = gl_batch_row(p, &op->in[0], r);
+        if (p->tokens[row] >= 0) {
+            if (x != y) memcpy(y, x, (size_t)s.c1 * 4);
+            continue;
+        }
+        const float *e = p->embeds + (int64_t)row * p->embed_stride + (int64_t)op->i[0] * p->embed_width;
+        for (int i = 0; i < s.c1; i += 8) vputn(y + i, vgetn(x + i, s.c1 - i) + vgetn(e + i, s.c1 - i), s.c1 - i);
     }
 }
 
@@ -256,7 +272,17 @@ static void op_posscale(const gl_prog *p, const gl_op *op, int tid) {
     }
 }
 
-// op_rope: i = {head width, first column, half, neox}, vec = {cos, sin}.
+// e_turn gathers cos and sin of a row whose pairs turn by positions on several axes.
+static void e_turn(const gl_op *op, const int32_t *rotary, float *cos, float *sin) {
+    const uint8_t *axes = op->mem[0];
+    const int half = op->i[2];
+    for (int i = 0; i < half; i++) {
+        const int64_t at = (int64_t)rotary[axes[i]] * half + i;
+        cos[i] = op->vec[0][at], sin[i] = op->vec[1][at];
+    }
+}
+
+// op_rope: i = {head width, first column, half, neox}, vec = {cos, sin}, mem = {axes}.
 static void op_rope(const gl_prog *p, const gl_op *op, int tid) {
     r_part s = r_split(p, op, tid);
     const int half = op->i[2];
@@ -264,8 +290,13 @@ static void op_rope(const gl_prog *p, const gl_op *op, int tid) {
         const float *x = gl_row(p, &op->in[0], r);
         float *y = gl_row(p, &op->out[0], r);
         if (x != y) memcpy(y, x, (size_t)s.c1 * 4);
-        int64_t at = (int64_t)p->pos[gl_batch_row(p, &op->in[0], r)] * half;
-        const float *cos = op->vec[0] + at, *sin = op->vec[1] + at;
+        const int row = gl_batch_row(p, &op->in[0], r);
+        const float *cos = op->vec[0] + (int64_t)p->pos[row] * half, *sin = op->vec[1] + (int64_t)p->pos[row] * half;
+        if (op->mem[0] && p->rotary) {
+            float *turn = p->scratch[tid];
+            e_turn(op, p->rotary + (int64_t)row * GL_AXES, turn, turn + half);
+            cos = turn, sin = turn + half;
+        }
         for (float *h = y + op->i[1]; h < y + s.c1; h += op->i[0]) {
             if (!op->i[3]) {
                 for (int i = 0; i < half; i++) {

@@ -20,7 +20,7 @@ static void op_matmul(const gl_prog *p, const gl_op *op, int tid) {
     int32_t *counter = p->counters + 16 * (op - p->ops);
     for (;;) {
         int i = __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
-        if (i >= op->nchunks) break;
+        if (i >= op->nchunks || gl_stopped(p)) break;
         gl_chunk c = op->chunks[i];
         if (!op->i[0]) {
             m_chunk(p, op, &op->mats[c.mat], c.t0, c.t1, n, tid);

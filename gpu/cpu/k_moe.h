@@ -163,7 +163,7 @@ static void op_expertmatmul(const gl_prog *p, const gl_op *op, int tid) {
     int32_t *counter = p->counters + 16 * (op - p->ops);
     for (;;) {
         int64_t i = __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
-        if (i >= tasks) break;
+        if (i >= tasks || gl_stopped(p)) break;
         int t0 = (int)(i % per) * step, t1 = t0 + step < w->tiles ? t0 + step : w->tiles, j = (int)(i / per);
         if (n == 1) {
             moe_rows(p, op, ((const int32_t *)gl_row(p, &op->in[1], 0))[j], &j, 1, t0, t1, mem, scratch);

@@ -15,7 +15,7 @@ import (
 // lowRank appends an adapter's update.
 func (c *compiler) lowRank(v *ops.LowRank) {
 	o := C.gl_op{kind: C.GL_OP_LOWRANK, by: C.GL_BY_TASK}
-	o.i = [8]C.int32_t{C.int32_t(v.Adapter), flag(v.ByToken), C.int32_t(v.IDs.Width), floatLayout(v.A), floatLayout(v.B)}
+	o.i = [9]C.int32_t{C.int32_t(v.Adapter), flag(v.ByToken), C.int32_t(v.IDs.Width), floatLayout(v.A), floatLayout(v.B)}
 	o.f[0] = C.float(v.Factor)
 	if !v.ByToken {
 		o.in[0] = c.view(v.In)

@@ -53,6 +53,7 @@ struct gl_pool {
     _Alignas(64) atomic_int arrived;
     atomic_int next_id;
     int active; // threads of the job
+    int stopped; // the job ends early: what all its threads were told at the last barrier
 };
 
 // The pool of the running program is found through the program's thread: each thread
@@ -105,12 +106,17 @@ static unsigned long long signal_wait(gl_signal *s, unsigned long long old, int6
     return atomic_load(&s->value);
 }
 
-// wait_all returns when every thread of the job has called it.
+// wait_all returns when every thread of the job has called it. The last one looks whether the
+// job is to end early, for all of them have to leave at the same operation.
 static void wait_all(struct gl_pool *b) {
     const int active = b->active; // once this thread has arrived the next job may change it
-    if (active == 1) return;
+    if (active == 1) {
+        b->stopped = gl_stopped(b->prog);
+        return;
+    }
     unsigned long long g = atomic_load(&b->generation.value);
     if (atomic_fetch_add(&b->arrived, 1) + 1 == active) {
+        b->stopped = gl_stopped(b->prog);
         atomic_store(&b->arrived, 0);
         signal_set(&b->generation, g + 1);
         return;
@@ -133,7 +139,10 @@ static void walk(struct gl_pool *pool, int tid) {
     for (int i = 0; i < p->nops; i++) {
         const gl_op *op = p->ops + i;
         if (op->kind == GL_OP_LOWRANK && !p->active[op->i[0]]) continue; // a barrier follows in any case
-        if (op->sync == GL_SYNC_ALWAYS || (op->sync == GL_SYNC_DIVIDED && divided(p))) wait_all(pool);
+        if (op->sync == GL_SYNC_ALWAYS || (op->sync == GL_SYNC_DIVIDED && divided(p))) {
+            wait_all(pool);
+            if (pool->stopped) break;
+        }
         pool->kernels->ops[op->kind](p, op, tid);
     }
     // A worker that was woken late was kept from running as well: its time counts from
@@ -196,18 +205,22 @@ void gl_pool_free(struct gl_pool *p) {
 }
 
 int64_t gl_run(struct gl_pool *pool, const gl_kernels *k, gl_prog *p, int threads, const int32_t *tokens, const int32_t *pos,
-               const int32_t *slot, const int32_t *outs, const int32_t *pages, const float *embeds, int rows, int nouts) {
+               const int32_t *slot, const int32_t *outs, const int32_t *pages, const float *embeds, const int32_t *rotary,
+               const int32_t *spans, const int32_t *stop, int rows, int nouts) {
     p->tokens = tokens, p->pos = pos, p->slot = slot, p->outs = outs, p->pages = pages, p->embeds = embeds;
+    p->rotary = rotary, p->spans = spans, p->stop = stop;
     p->rows = rows, p->nouts = nouts, p->threads = threads < pool->threads ? threads : pool->threads;
     memset(p->counters, 0, (size_t)p->nops * 64);
     pool->kernels = k;
     pool->prog = p;
+    pool->stopped = 0;
     current = pool;
     self = &pool->workers[0];
     self->ran = nanoseconds(CLOCK_THREAD_CPUTIME_ID); // of whatever thread calls
     post(pool, p->threads);
     walk(pool, 0);
     current = NULL;
+    p->stop = NULL;
     int64_t most = 0;
     for (int t = 0; t < p->threads; t++)
         if (pool->workers[t].stolen > most) most = pool->workers[t].stolen;

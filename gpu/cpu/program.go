@@ -7,10 +7,12 @@ import "C"
 
 import (
 	"fmt"
+	"slices"
 	"time"
 	"unsafe"
 
 	"ganglion/gpu/ops"
+	"ganglion/plugins/rowstats"
 )
 
 // Program is a plan compiled for a shape. One call into C replays it for a batch.
@@ -21,12 +23,14 @@ type Program struct {
 	outAt int // floats per row of the per-output arena
 	logit int // where the logits start in it
 
-	memory    block // c and all it points to
-	top       block // ids and logits of WantTop
+	memory    block     // c and all it points to
+	top       block     // ids and logits of WantTop
+	peaks     []float32 // of Want.Stats
 	posScale  []float32
 	posScales []*ops.PosScale
 	scales    []float32 // strengths of the adapters: [rows][adapters]
 	active    []int32   // [adapters] whether any row has a strength
+	lists     []int32   // of the batch: see listAt
 	closed    bool
 }
 
@@ -76,6 +80,7 @@ func (p *Program) allocate(c *compiler) error {
 		part := m.take(int64(outs) * int64(3*r.opts.Threads+blocks) * 4)
 		scale := m.take(int64(len(c.posScales)) * int64(rows) * 4)
 		scales, active := p.carveScales(&m)
+		lists := p.carveLists(&m)
 		for i := range c.ops {
 			c.ops[i].mats, c.ops[i].nmats = place(&m, c.mats[i])
 			c.ops[i].chunks, c.ops[i].nchunks = place(&m, c.chunks[i])
@@ -88,6 +93,7 @@ func (p *Program) allocate(c *compiler) error {
 		p.c = prog
 		*prog = C.gl_prog{
 			ops: (*C.gl_op)(list), nops: C.int32_t(len(c.ops)), embed_width: C.int32_t(r.plan.Embed),
+			embed_stride: C.int32_t(r.plan.EmbedWidth()), nspans: C.int32_t(r.plan.Spans),
 			exact: flag(r.opts.Numerics == ops.Exact), kv_type: C.int32_t(r.opts.KV), slot_pages: C.int32_t(r.paging.PerSlot),
 			slots: C.int32_t(r.opts.Slots), threads: C.int32_t(r.opts.Threads),
 			quant_stride: C.int64_t((c.quantCols + 31) / 32), quant_bytes: r.quantBytes(), partial: (*C.float)(r.partial.p),
@@ -96,6 +102,7 @@ func (p *Program) allocate(c *compiler) error {
 			mid: (*C.float)(r.mid.p), mid_stride: C.int64_t(r.plan.LowRankWidth()),
 		}
 		p.keepScales(scales, active)
+		prog.lists = (*C.int32_t)(lists)
 	}
 	if err := grow("output activations", &r.outs, int64(outs)*int64(c.stride[1])*4); err != nil {
 		return err
@@ -148,15 +155,23 @@ func (p *Program) Run(b *ops.Batch, res *ops.Result) error {
 			p.posScale[k*p.shape.Rows+i] = o.At(int(pos))
 		}
 	}
+	for _, pos := range b.Rotary {
+		last = max(last, pos)
+	}
 	p.setScales(b)
+	p.setLists(b)
 	r.needAngles(int(last))
 	p.c.arena[0], p.c.arena[1] = (*C.float)(r.rows.p), (*C.float)(r.outs.p)
 	p.c.quant = (*C.uint8_t)(r.quant.p)
 	start := time.Since(r.opened)
 	stolen := C.gl_run(r.pool, r.kernels, p.c, C.int(r.pace.next(start)), ints(b.Tokens), ints(b.Pos), ints(b.Slot), ints(b.Outs),
-		ints(b.Pages), (*C.float)(unsafe.SliceData(b.Embeds)), C.int(len(b.Tokens)), C.int(len(b.Outs)))
+		ints(b.Pages), (*C.float)(unsafe.SliceData(b.Embeds)), ints(b.Rotary),
+		(*C.int32_t)(unsafe.Pointer(unsafe.SliceData(b.Spans))), (*C.int32_t)(unsafe.Pointer(b.Stop)), C.int(len(b.Tokens)), C.int(len(b.Outs)))
 	end := time.Since(r.opened)
 	r.pace.ran(end, end-start, time.Duration(stolen))
+	if b.Stop.Stopped() {
+		return fmt.Errorf("cpu: run: %w", ops.ErrStopped)
+	}
 	p.readHeads(b, res)
 	return nil
 }
@@ -201,6 +216,9 @@ func (p *Program) readHeads(b *ops.Batch, res *ops.Result) {
 			continue
 		}
 		head := ops.Head{Best: int32(h.best), Max: float32(h.max), LogSumExp: float32(h.lse)}
+		if w.Stats {
+			head.Stats = p.stats(row)
+		}
 		switch w.Kind {
 		case ops.WantTop:
 			head.IDs = unsafe.Slice((*int32)(h.ids), w.K)
@@ -210,6 +228,21 @@ func (p *Program) readHeads(b *ops.Batch, res *ops.Result) {
 		}
 		res.Heads = append(res.Heads, head)
 	}
+}
+
+// stats are the statistics of a row without what is not finite.
+func (p *Program) stats(row []float32) rowstats.Stats {
+	n := rowstats.PeaksOf(len(row))
+	p.peaks = slices.Grow(p.peaks[:0], n)[:n]
+	s := scan{p.rt.kernels}
+	pivot := rowstats.Pivot(row)
+	var m rowstats.Moments
+	m.Count, m.LargestAt, m.First, m.Second, m.PositiveInf = s.Moments(row, pivot, p.peaks)
+	m.Largest = row[m.LargestAt]
+	return rowstats.Describe(pivot, &m, func() (mass rowstats.Mass) {
+		mass.Sum, mass.Distance = s.Mass(row, m.Largest)
+		return mass
+	})
 }
 
 // Close frees the program. It may be called twice.

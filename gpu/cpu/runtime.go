@@ -56,6 +56,7 @@ type angles struct {
 	half   int
 	filled int
 	b      block // cos [context][half], then sin
+	axes   block // RoPETable.Axes: [half] bytes; nil: none
 }
 
 func (r *Runtime) load(ctx context.Context, progress func(done, total int64)) error {
@@ -105,9 +106,25 @@ func (r *Runtime) newCaches() error {
 		if err != nil {
 			return err
 		}
-		r.tables = append(r.tables, angles{half: t.NRot / 2, b: b})
+		axes, err := newAxes(t)
+		r.tables = append(r.tables, angles{half: t.NRot / 2, b: b, axes: axes})
+		if err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// newAxes copies the axes of a table that has some.
+func newAxes(t *ops.RoPETable) (block, error) {
+	if t.Axes == nil {
+		return block{}, nil
+	}
+	b, err := newBlock("axes", int64(len(t.Axes)), false)
+	if err == nil {
+		copy(array[uint8](b, len(t.Axes)), t.Axes)
+	}
+	return b, err
 }
 
 // angleStep is how many positions a RoPE table grows by.
@@ -152,9 +169,11 @@ func (r *Runtime) newScratch() error {
 			thread = max(thread, tileFloats(max(o.A.Cols, o.B.Cols)))
 		case *ops.Route:
 			thread = max(thread, 4*o.In.Width)
+		case *ops.RoPE:
+			thread = max(thread, r.plan.Tables[o.Table].NRot)
 		case *ops.Attention:
 			k := r.plan.Caches[o.Cache]
-			part := o.Chunks(r.opts.Context) * ops.PartialFloats(k.ValueDim, r.opts.Numerics)
+			part := o.Chunks(r.opts) * ops.PartialFloats(k.ValueDim, r.opts.Numerics)
 			thread = max(thread, 4*ops.KVChunk+4*k.KeyDim+ops.RowHeads*part)
 			partial = max(partial, ops.SplitHeads*r.opts.Threads*part)
 		}
@@ -271,7 +290,7 @@ func (r *Runtime) Memory() ops.Memory {
 		m.KV += s.bytes
 	}
 	for _, t := range r.tables {
-		m.Scratch += t.b.bytes
+		m.Scratch += t.b.bytes + t.axes.bytes
 	}
 	m.Scratch += r.rows.bytes + r.outs.bytes + r.quant.bytes + r.partial.bytes + r.threads.bytes + r.mid.bytes
 	for p := range r.programs {
@@ -300,6 +319,7 @@ func (r *Runtime) Close() error {
 	}
 	for i := range r.tables {
 		r.tables[i].b.free()
+		r.tables[i].axes.free()
 	}
 	for _, b := range []*block{&r.weightTable, &r.packed, &r.vectorData, &r.rows, &r.outs, &r.quant, &r.partial, &r.threads, &r.mid} {
 		b.free()

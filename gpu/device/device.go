@@ -14,7 +14,10 @@ import (
 )
 
 // Sentinels a caller may ask for with errors.Is. ErrLost and ErrTimeout mean that the
-// device is of no use any more: everything on it is gone.
+// device is of no use any more: everything on it is gone. A timeout is the device's, not
+// the fence's: until the fence passes after all, if ever, everything that is asked of the
+// device fails at once with ErrTimeout, and closing what it made frees nothing and waits
+// for nothing.
 var (
 	ErrLost        = errors.New("device: lost")
 	ErrTimeout     = errors.New("device: fence not signalled in time")

@@ -15,7 +15,9 @@ type Shader struct {
 	Bindings   []Binding  // by binding number, without gaps
 	ParamBytes int        // size of the parameter block
 	Constants  []Constant // constant 0 is WG, the invocations of a workgroup
-	Shared     int        // bytes of shared memory with the default constants
+	// Shared gives the bytes of shared memory with the values of all constants; nil: none.
+	// See SharedBytes.
+	Shared func(c []uint32) int
 }
 
 // Binding is one buffer of a shader: a storage buffer, or with Texels a buffer that is
@@ -82,6 +84,15 @@ func (s *Shader) Values(constants []uint32) []uint32 {
 	}
 	copy(values, constants)
 	return values
+}
+
+// SharedBytes is the shared memory of a workgroup with the values of the constants by
+// Shader.Constants; a shorter list leaves the rest at their defaults.
+func (s *Shader) SharedBytes(constants []uint32) int {
+	if s.Shared == nil {
+		return 0
+	}
+	return s.Shared(s.Values(constants))
 }
 
 // Text is the complete text of the shader in a dialect of OpenGL, with the values of

@@ -87,10 +87,14 @@ type Engine struct {
 	loaded   []AdapterInfo
 	info     atomic.Pointer[Info]
 
+	rebuild func(slot, pos int, token int32) Row // see Rebuild
+	media   media
+
 	batch   ops.Batch
 	result  ops.Result
-	touched []int // slots of the running batch
-	whole   bool  // the batch ran to its end
+	touched []int     // slots of the running batch
+	whole   bool      // the batch ran to its end
+	stop    *ops.Stop // of the next batch
 	current ops.Program
 	step    func() error // runs current; made once, for a closure costs an allocation
 
@@ -263,7 +267,7 @@ func (e *Engine) describe() Info {
 	info := Info{
 		Name: strings.TrimSuffix(filepath.Base(c.Path), ".gguf"), Path: c.Path, Hash: e.file.Hash(),
 		Architecture: e.file.Architecture(), FileBytes: e.file.Size(),
-		Vocab: e.plan.Vocab, Context: e.opts.Context, TrainContext: e.train, Slots: e.opts.Slots, MaxRows: e.opts.MaxRows,
+		Vocab: e.plan.Vocab, EmbedWidth: e.plan.EmbedWidth(), Context: e.opts.Context, TrainContext: e.train, Slots: e.opts.Slots, MaxRows: e.opts.MaxRows,
 		Backend: b.Name(), Device: b.Caps().Device, Numerics: e.opts.Numerics.String(), KV: e.opts.KV.String(),
 		Kernels: KernelSet, Threads: e.opts.Threads,
 		WeightBytes: m.Weights, KVBytes: m.KV + e.cache.Reserved(e.plan), ScratchBytes: m.Scratch,

@@ -12,9 +12,9 @@ import (
 // is 0 where that is not possible.
 type Speed struct{ Prompt, Decode, Carry float64 }
 
-// Measure runs a short prompt, decodes a few tokens and carries the prompt's first page,
-// twice each, for the first round compiles; it tells the second round's speed. A slot must
-// be free.
+// Measure runs a short prompt, decodes a few tokens and carries a page of the sequence,
+// twice each, for the first round compiles; it tells the second round's speed. A slot must be
+// free.
 func (e *Engine) Measure(prompt, decode int) (s Speed, err error) {
 	prompt = max(min(prompt, e.opts.Context-decode-1, e.opts.MaxRows), 1)
 	for round := range 2 {

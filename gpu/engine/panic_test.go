@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"ganglion/gpu/engine"
@@ -68,6 +69,41 @@ func TestPanicResetsTheSlots(t *testing.T) {
 		slot, cached, _ := e.Acquire([]int32{1, 2, 3}, 0)
 		if want := map[bool]int{true: 0, false: 2}[fault]; cached != want {
 			t.Errorf("after a panic (%v): %d tokens are said to be in place, want %d", fault, cached, want)
+		}
+		e.Release(slot)
+	}
+}
+
+// A batch that is stopped leaves no token in the book either, and the same batch gives the same
+// afterwards; one that may be stopped and is not runs as ever.
+func TestStopResetsTheSlots(t *testing.T) {
+	e, err := engine.Open(context.Background(), engine.Config{Path: tiny, Backend: ref.New(), Context: 64, Slots: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	var want int32
+	for i, stop := range []*ops.Stop{nil, new(ops.Stop), new(ops.Stop), nil} {
+		stopped := i == 2
+		if stopped {
+			stop.Set()
+		}
+		e.StopWith(stop)
+		slot, _, _ := e.Acquire([]int32{9, 9}, uint64(i))
+		heads, err := e.Run([]engine.Row{{Slot: slot, Token: 1}, {Slot: slot, Token: 2, Want: true}})
+		if errors.Is(err, ops.ErrStopped) != stopped || !stopped && err != nil {
+			t.Fatalf("run %d: %v", i, err)
+		}
+		switch {
+		case i == 0:
+			want = heads[0].Best
+		case !stopped && heads[0].Best != want:
+			t.Errorf("run %d: token %d, want %d", i, heads[0].Best, want)
+		}
+		e.Release(slot)
+		slot, cached, _ := e.Acquire([]int32{1, 2, 3}, uint64(i))
+		if want := map[bool]int{true: 0, false: 2}[stopped]; cached != want {
+			t.Errorf("run %d: %d tokens are said to be in place, want %d", i, cached, want)
 		}
 		e.Release(slot)
 	}

@@ -19,8 +19,13 @@ import (
 // the very same.
 
 // patience is how long a lost device may take to give its memory back before the plan
-// is loaded elsewhere. A driver that hangs must not hold requests up any longer.
-const patience = 2 * time.Second
+// is loaded elsewhere. A driver that hangs must not hold requests up any longer: they are
+// to go on within five seconds, of which a device may take two to be known for hung.
+const patience = time.Second
+
+// errRows is wrapped where a sequence cannot be put together again, which no other backend
+// helps against.
+var errRows = errors.New("rows cannot run again")
 
 // seat is where a model runs: a plan loaded on a backend, and what was compiled there.
 type seat struct {
@@ -63,7 +68,7 @@ func (e *Engine) recoverable(err error) bool {
 	if e.config.Recover == nil || e.lost != nil {
 		return false
 	}
-	for _, other := range []error{ops.ErrClosed, ops.ErrPlan, gguf.ErrTruncated, gguf.ErrClosed, context.Canceled, context.DeadlineExceeded} {
+	for _, other := range []error{ops.ErrClosed, ops.ErrStopped, ops.ErrPlan, gguf.ErrTruncated, gguf.ErrClosed, context.Canceled, context.DeadlineExceeded, errRows} {
 		if errors.Is(err, other) {
 			return false
 		}
@@ -174,10 +179,17 @@ func (nowhere) CopyPage(int, int, int) error                { return ops.ErrClos
 func (nowhere) SaveState(int, []float32) ([]float32, error) { return nil, ops.ErrClosed }
 func (nowhere) LoadState(int, []float32) error              { return ops.ErrClosed }
 
-// replay runs again what the slots held.
+// replay runs again what the slots held. A sequence that cannot be put together again ends:
+// its slot takes no more rows until it is released, and the others go on.
 func (e *Engine) replay(slots []kvcache.Sequence) error {
 	for _, q := range slots {
-		if err := e.replayOne(&q); err != nil {
+		err := e.replayOne(&q)
+		if errors.Is(err, errRows) {
+			e.cache.Reset(q.Slot)
+			e.cache.Spoil(q.Slot, 0)
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("engine: run slot %d again: %w", q.Slot, err)
 		}
 	}
@@ -200,12 +212,10 @@ func (e *Engine) replayOne(q *kvcache.Sequence) error {
 			return nil
 		}
 		end := q.Cut(n, e.opts.MaxRows)
-		rows = rows[:0]
-		for _, id := range q.Tokens[n:end] {
-			rows = append(rows, Row{Slot: q.Slot, Token: id})
-		}
+		rows = e.again(rows[:0], q.Slot, n, q.Tokens[n:end])
+		end = n + len(rows)
 		if err := e.fill(rows); err != nil {
-			return err
+			return fmt.Errorf("%w: %w", errRows, err)
 		}
 		if err := e.submit(); err != nil {
 			return err

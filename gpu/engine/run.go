@@ -55,6 +55,10 @@ func (e *Engine) Truncate(slot, n int) (kept int, err error) {
 	return e.truncateElsewhere(&e.undo, err)
 }
 
+// StopWith sets what ends the next run early: Run then gives ops.ErrStopped and the slots of
+// the batch are reset.
+func (e *Engine) StopWith(s *ops.Stop) { e.stop = s }
+
 // Run appends the rows' tokens to their slots and computes them in one batch. It
 // returns one head for each row that wants one, in row order, valid until the
 // next Run. Rows of one slot must stand together. When the backend fails, the batch runs
@@ -71,7 +75,9 @@ func (e *Engine) Run(rows []Row) ([]Head, error) {
 	if err := e.fill(rows); err != nil {
 		return nil, err
 	}
+	e.batch.Stop, e.stop = e.stop, nil
 	err := e.runFilled()
+	e.batch.Stop = nil
 	for err != nil && e.recoverable(err) {
 		e.whole = false
 		if err = e.move(err, rows); err != nil {
@@ -150,6 +156,9 @@ func (e *Engine) fill(rows []Row) error {
 	}
 	if len(b.Outs) > maxOuts {
 		return fmt.Errorf("engine: %d wanted rows in one run, at most %d", len(b.Outs), maxOuts)
+	}
+	if err := e.fillMedia(rows); err != nil {
+		return err
 	}
 	b.Pages = e.cache.Tables()
 	return b.Check(e.plan, e.opts)

@@ -8,6 +8,17 @@ type Row struct {
 	Token int32
 	Want  bool     // a head is wanted for this row
 	Read  ops.Want // what to read back, when wanted
+
+	// Embed, when not nil, is the row itself: [Plan.EmbedWidth], of a picture or sound. Token
+	// is below zero then, and equal for equal rows alone, since the books of tokens in place
+	// compare it.
+	Embed []float32
+	// Rotary holds the row's positions (ops.Batch.Rotary) where Turned is set, else they are
+	// its position in the sequence.
+	Rotary [ops.Axes]int32
+	Turned bool
+	// Until is the end of what the row sees behind itself (ops.Span), 0 for nothing.
+	Until int
 }
 
 // Head is what came back for one wanted row.
@@ -24,6 +35,7 @@ type Info struct {
 	FileBytes    int64
 
 	Vocab        int
+	EmbedWidth   int // of Row.Embed
 	Context      int // positions per sequence as loaded
 	TrainContext int // GGUF <arch>.context_length
 	Slots        int // sequences at once

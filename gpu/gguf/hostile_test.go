@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"ganglion/gpu/cputime"
 	"ganglion/gpu/gguf/gguftest"
 	"ganglion/gpu/tensor"
 )
@@ -132,9 +133,9 @@ func refuse(t *testing.T, file raw, offset int, field, fact string) {
 	path := save(t, file)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start := time.Now()
+	start := cputime.Used()
 	_, err := Open(path)
-	took := time.Since(start)
+	took := cputime.Used() - start
 	runtime.ReadMemStats(&after)
 	refused(t, err, fmt.Sprintf("gguf: %s: byte %d, %s: ", path, offset, field), fact)
 	var format *FormatError

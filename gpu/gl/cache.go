@@ -4,12 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
+
+	"ganglion/gpu/device/cachedir"
 )
 
-// cache keeps compiled programs in files, one each. A file's name is a hash of the
+// cache keeps compiled programs in files, one each, in a folder that is the user's alone. A file's name is a hash of the
 // driver's strings and the text, so an update of the driver, another card or another
 // kernel never meets an old file.
 type cache struct {
@@ -43,9 +46,12 @@ func newCache(dir string, i identity, supported bool) cache {
 
 // prune removes files that were last used before a time.
 func (c cache) prune(before time.Time) {
+	if cachedir.Private(c.dir) != nil {
+		return // there is none yet, or it is not ours
+	}
 	entries, err := os.ReadDir(c.dir)
 	if err != nil {
-		return // there is none yet
+		return
 	}
 	for _, e := range entries {
 		if i, err := e.Info(); err == nil && i.Mode().IsRegular() && i.ModTime().Before(before) {
@@ -68,11 +74,13 @@ func (c cache) load(text string) (data []byte, format uint32, ok bool) {
 		return nil, 0, false
 	}
 	path := c.path(text)
-	if s, err := os.Stat(path); err != nil || s.Size() > cacheMost {
+	f, err := cachedir.Open(c.dir, path)
+	if err != nil {
 		return nil, 0, false
 	}
-	file, err := os.ReadFile(path)
-	if err != nil || len(file) <= cacheHeader || string(file[:len(cacheMagic)]) != cacheMagic {
+	defer f.Close()
+	file, err := io.ReadAll(io.LimitReader(f, cacheMost+1))
+	if err != nil || len(file) > cacheMost || len(file) <= cacheHeader || string(file[:len(cacheMagic)]) != cacheMagic {
 		return nil, 0, false
 	}
 	head, data := file[len(cacheMagic):cacheHeader], file[cacheHeader:]
@@ -90,7 +98,7 @@ func (c cache) save(text string, data []byte, format uint32) {
 	if !c.on() || len(data) == 0 {
 		return
 	}
-	if os.MkdirAll(c.dir, 0o700) != nil {
+	if os.MkdirAll(c.dir, 0o700) != nil || cachedir.Private(c.dir) != nil {
 		return
 	}
 	f, err := os.CreateTemp(c.dir, "new-*")

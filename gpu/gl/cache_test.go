@@ -3,6 +3,7 @@ package gl
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -22,6 +23,19 @@ func TestCachePrunes(t *testing.T) {
 	}
 	if data, format, ok := c.load("used"); !ok || string(data) != "used" || format != 7 {
 		t.Errorf("loaded %q of format %d, %v", data, format, ok)
+	}
+	if err := os.Chmod(c.dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := c.load("used"); ok && runtime.GOOS != "windows" {
+		t.Error("a program from a folder of everyone was loaded")
+	}
+	c.save("shared", []byte("shared"), 7)
+	if err := os.Chmod(c.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := c.load("shared"); ok && runtime.GOOS != "windows" {
+		t.Error("a program was kept in a folder of everyone")
 	}
 	other := filepath.Join(dir, "other")
 	os.WriteFile(other, nil, 0o600)

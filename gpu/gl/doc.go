@@ -16,7 +16,8 @@
 // A context belongs to one goroutine that is locked to its thread (thread.go). Whatever
 // calls OpenGL is sent to it as a job; a submission is one job and one call into C, which
 // replays the commands from an array. A job that hangs in the driver takes down nothing
-// but that thread: waiting has its own clock.
+// but that thread: waiting for a fence has its own clock, and who waits for the other calls
+// can go on without them (gpu/device/watch).
 //
 // # Memory
 //

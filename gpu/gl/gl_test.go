@@ -5,14 +5,11 @@ package gl
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
-	"os"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"ganglion/gpu/device"
+	"ganglion/gpu/device/devicetest"
 )
 
 // scale is a kernel with everything: dst[i] = src[i] * factor + FACTOR, words.
@@ -45,19 +42,7 @@ var nothing = &device.Shader{
 // open opens a device of a dialect, or skips where there is none.
 func open(t testing.TB, o Options) device.Device {
 	t.Helper()
-	d, err := Open(o)
-	if err != nil {
-		if errors.Is(err, device.ErrUnsupported) && !slices.Contains(strings.Split(os.Getenv("GANGLION_REQUIRE"), ","), "gl") {
-			t.Skip(err)
-		}
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
+	return devicetest.Open(t, "gl", func() (device.Device, error) { return Open(o) })
 }
 
 // eachDialect runs a test in every language.

@@ -38,3 +38,26 @@ func TestIdentity(t *testing.T) {
 		t.Errorf("IDs %q and %q of two drivers", one.ID, two.ID)
 	}
 }
+
+// Hardware and driver are what a key tells apart, each part of their names; the partner
+// changes nothing that counts.
+func TestKeyNamesDriverAndDevice(t *testing.T) {
+	one := identity{vendor: "v", renderer: "r", version: "1", uuid: "u"}
+	for what, tt := range map[string]struct {
+		change func(*identity)
+		same   bool
+	}{
+		"memory":   {func(i *identity) { i.memory = 1 }, true},
+		"vendor":   {func(i *identity) { i.vendor = "w" }, false},
+		"renderer": {func(i *identity) { i.renderer = "s" }, false},
+		"version":  {func(i *identity) { i.version = "2" }, false},
+		"uuid":     {func(i *identity) { i.uuid = "x" }, false},
+		"a border": {func(i *identity) { i.vendor, i.renderer = "vr", "" }, false},
+	} {
+		other := one
+		tt.change(&other)
+		if got := other.key() == one.key(); got != tt.same {
+			t.Errorf("another %s: the same key %v, want %v", what, got, tt.same)
+		}
+	}
+}

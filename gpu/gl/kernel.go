@@ -74,7 +74,7 @@ func (c *context) fits(s *device.Shader, constants []uint32) error {
 	}{
 		{"storage buffers", len(s.Bindings), c.limits.StorageBuffers},
 		{"bytes of parameters", s.ParamBytes, c.limits.ParamBytes},
-		{"bytes of shared memory", s.Shared, c.limits.SharedBytes},
+		{"bytes of shared memory", s.SharedBytes(constants), c.limits.SharedBytes},
 		{"invocations of a workgroup", wg, c.limits.Invocations},
 	} {
 		if x.asked > x.has {

@@ -119,7 +119,7 @@ func TestKernelLimits(t *testing.T) {
 		{"as it should be", func(s *device.Shader) {}, nil, nil, ""},
 		{"largest workgroup", func(s *device.Shader) {}, []uint32{uint32(l.Invocations)}, nil, ""},
 		{"larger workgroup", func(s *device.Shader) {}, []uint32{uint32(l.Invocations) + 1}, device.ErrLimit, "invocations"},
-		{"shared memory", func(s *device.Shader) { s.Shared = l.SharedBytes + 1 }, nil, device.ErrLimit, "shared"},
+		{"shared memory", func(s *device.Shader) { s.Shared = func([]uint32) int { return l.SharedBytes + 1 } }, nil, device.ErrLimit, "shared"},
 		{"parameters", func(s *device.Shader) { s.ParamBytes = l.ParamBytes + 4 }, nil, device.ErrLimit, "parameters"},
 		{"bindings", func(s *device.Shader) { s.Bindings = make([]device.Binding, l.StorageBuffers+1) }, nil, device.ErrLimit, "storage buffers"},
 		{"constants", func(s *device.Shader) {}, []uint32{64, 1, 1}, errAny, "3 constants, the shader has 2"},

@@ -426,8 +426,6 @@ void weighed(uint c, uint quad, out Columns result[SPAN]) {
 	PRECISE vec4 t;
 	vec4 v[SPAN];
 	for (uint k = 0u; k < 4u * SPAN; k++) sum[k] = vec4(0.0);
-	uint allFrom = uint(oldest(int(last)));
-	uint allTo = uint(hi.x);
 	uint from = max(first, CHUNK_SIZE * c);
 	uint to = min(last, CHUNK_SIZE * c + CHUNK_SIZE - 1u);
 	for (uint page = from / KV_CELLS; page <= to / KV_CELLS; page++) {

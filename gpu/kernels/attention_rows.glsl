@@ -26,8 +26,7 @@ PARAMS uniform Params {
 	uint dst; uint dstStride;
 	uint kvHeads;
 	uint share;   // query heads of a KV head
-	uint window;  // 0 = all positions
-	uint chunked; // 1: the window is the row's own run of positions, not the last ones
+	uint lo; uint hi; // [rows] the first and the last position that a row sees
 	uint chunks;  // chunks that part has room for, by workgroup; 1 for stage ALL
 	uint queries; // 4; the bound of loops that are not to be unrolled
 	float scale;
@@ -51,6 +50,8 @@ ivec4 lo;
 ivec4 hi;
 uint first; // position that any query sees
 uint last;
+uint allFrom; // first position that all of them see
+uint allTo;
 uint pageTable;
 
 uint rowOf(uint query) { return row + query / HEADS; }
@@ -59,13 +60,6 @@ bool there(uint query) { return rowOf(query) < rowEnd && query % HEADS < headCou
 
 // How many workgroups the heads make.
 uint headGroups() { return (p.share + HEADS - 1u) / HEADS; }
-
-int oldest(int pos) {
-	int w = int(p.window);
-	if (w == 0) return 0;
-	if (p.chunked != 0u) return pos - pos % w;
-	return max(0, pos - w + 1);
-}
 
 // Goes to a group of heads.
 void selectHeads(uint unit) {
@@ -81,16 +75,24 @@ void selectRows(uint from, uint end) {
 	row = from;
 	rowEnd = from + 1u;
 	while (rowEnd < end && batch[p.seq + rowEnd] == batch[p.seq + row] && batch[p.pos + rowEnd] == batch[p.pos + row] + rowEnd - row) rowEnd++;
-	int begin = int(batch[p.pos + row]);
 	pageTable = p.pages + batch[p.seq + row] * p.pageN;
-	// Rows that are outputs may lie apart.
-	ivec4 at = ivec4(begin);
-	for (uint i = 1u; i < p.queries; i++) at[i] = int(batch[p.pos + min(rowOf(i), rowEnd - 1u)]);
-	bvec4 on = bvec4(there(0u), there(1u), there(2u), there(3u));
-	lo = ivec4(on.x ? oldest(at.x) : 1, on.y ? oldest(at.y) : 1, on.z ? oldest(at.z) : 1, on.w ? oldest(at.w) : 1);
-	hi = ivec4(on.x ? at.x : 0, on.y ? at.y : 0, on.z ? at.z : 0, on.w ? at.w : 0);
-	first = uint(oldest(begin));
-	last = batch[p.pos + rowEnd - 1u];
+	lo = ivec4(1); // nothing
+	hi = ivec4(0);
+	first = batch[p.lo + row];
+	last = batch[p.hi + row];
+	allFrom = first;
+	allTo = last;
+	for (uint i = 0u; i < p.queries; i++) {
+		if (!there(i)) continue;
+		uint from = batch[p.lo + rowOf(i)];
+		uint to = batch[p.hi + rowOf(i)];
+		lo[i] = int(from);
+		hi[i] = int(to);
+		first = min(first, from);
+		last = max(last, to);
+		allFrom = max(allFrom, from);
+		allTo = min(allTo, to);
+	}
 }
 
 vec4 sinksOf() {

@@ -3,12 +3,13 @@
 
 // The best tokens, second step of two: the K largest of what the segments of an output
 // left, best first, equals by ascending id. Grid: a workgroup for each output (y).
-// top: [outs][256][2] id and the bits of its logit, from element p.top on.
+// heads: from element p.top on, p.each of them for each output, [256][2] id and the bits of
+// its logit.
 
 CONSTANT(0, WG, 256)
 LOCAL_SIZE
 
-PARAMS uniform Params { uint at; uint stride; uint vocab; uint segments; uint wants; uint top; } p;
+PARAMS uniform Params { uint at; uint stride; uint vocab; uint segments; uint wants; uint top; uint each; } p;
 STORAGE(0) readonly buffer Batch { uint batch[]; };
 STORAGE(1) readonly buffer Act { uint act[]; };
 STORAGE(2) readonly buffer Part { uint part[]; };
@@ -89,7 +90,7 @@ void main() {
 	sync();
 	sortPairs();
 	for (uint i = lid; i < k; i += WG) {
-		uint to = p.top + 2u * (o * 256u + i);
+		uint to = p.top + p.each * o + 2u * i;
 		heads[to] = ids[i];
 		heads[to + 1u] = act[p.at + o * p.stride + ids[i]];
 	}

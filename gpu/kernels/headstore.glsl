@@ -10,7 +10,7 @@
 CONSTANT(0, WG, 64)
 CONSTANT(1, Q_NORM, 0) // 1: normalise, 2: and multiply with weights
 CONSTANT(2, K_NORM, 0)
-CONSTANT(3, ROPE, 0)   // 1: pairs are neighbours, 2: columns half a rotation apart
+CONSTANT(3, ROPE, 0)   // 1: pairs are neighbours, 2: columns half a rotation apart; 3 and 4: the same with axes
 CONSTANT(4, COPY, 0)   // 1: queries also as attention_queries.comp lays them out, 2: as halves
 LOCAL_SIZE
 
@@ -23,12 +23,13 @@ PARAMS uniform Params {
 	uint kSrc; uint kSrcStride; uint k; uint kStride;
 	uint v; uint vStride;
 	uint start; uint pairs; // of a head: first rotated column, pairs
+	uint turns; uint axes; uint axisStep; // as positions, axes and axisStep of rope.comp
 	uint qStep; uint kStep; // from head to head in the weights, 0 where all use the same
 	float qEps; float kEps; float inverse; // inverse = 1/keyDim
 } p;
 STORAGE(2) buffer Keys { uint keys[]; };
 STORAGE(3) buffer Values { uint values[]; };
-STORAGE(4) readonly buffer Table { uint table[]; }; // [position][cosines, sines]
+STORAGE(4) readonly buffer Table { uint table[]; }; // [position][cosines, sines], axes
 STORAGE(5) readonly buffer QWeight { uint qWeight[]; };
 STORAGE(6) readonly buffer KWeight { uint kWeight[]; };
 STORAGE(7) buffer Queries { uint queries[]; };
@@ -62,9 +63,12 @@ void normalise(float eps, bool weighed, bool isKey, uint weight) {
 
 void rotate(uint row) {
 	for (uint i = gl_LocalInvocationID.x; i < p.pairs; i += WG) {
-		uint ia = p.start + (ROPE == 2u ? i : 2u * i);
-		uint ib = ROPE == 2u ? ia + p.pairs : ia + 1u;
-		uint angle = batch[p.positions + row] * 2u * p.pairs + i;
+		bool neox = ROPE == 2u || ROPE == 4u;
+		uint ia = p.start + (neox ? i : 2u * i);
+		uint ib = neox ? ia + p.pairs : ia + 1u;
+		uint at = p.turns + row;
+		if (ROPE > 2u) at += table[p.axes + i] * p.axisStep;
+		uint angle = batch[at] * 2u * p.pairs + i;
 		PRECISE float c = uintBitsToFloat(table[angle]);
 		PRECISE float s = uintBitsToFloat(table[angle + p.pairs]);
 		PRECISE float a = head[ia];

@@ -65,7 +65,7 @@ func beyondFloor(s *device.Shader) (bad []string) {
 		}
 	}
 	check("bindings", len(s.Bindings), 8)
-	check("bytes of shared memory", s.Shared, 16<<10)
+	check("bytes of shared memory", s.SharedBytes(nil), 16<<10)
 	check("bytes of parameters", s.ParamBytes, 128)
 	if len(s.Constants) == 0 || s.Constants[0].Name != "WG" {
 		return append(bad, "constant 0 is not WG")
@@ -84,7 +84,7 @@ func TestKernelsStayInsideTheFloor(t *testing.T) {
 
 // The guard can fail.
 func TestFloorIsGuarded(t *testing.T) {
-	s := &device.Shader{ParamBytes: 132, Shared: 1<<14 + 4, Bindings: make([]device.Binding, 9),
+	s := &device.Shader{ParamBytes: 132, Shared: func([]uint32) int { return 1<<14 + 4 }, Bindings: make([]device.Binding, 9),
 		Constants: []device.Constant{{Name: "WG", Default: 512}}}
 	if got := beyondFloor(s); len(got) != 4 {
 		t.Errorf("%q, want four offences", got)

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"ganglion/gpu/device"
+	"ganglion/gpu/device/devicetest"
 	"ganglion/gpu/gl"
 	"ganglion/gpu/ops"
 	"ganglion/gpu/vulkan"
@@ -39,20 +37,6 @@ func arguments() []float32 {
 		}
 	}
 	return append(xs, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()))
-}
-
-// open opens a device of a language, or skips where there is none.
-func open(t *testing.T, api string, f func() (device.Device, error)) device.Device {
-	t.Helper()
-	d, err := f()
-	if errors.Is(err, device.ErrUnsupported) && !slices.Contains(strings.Split(os.Getenv("GANGLION_REQUIRE"), ","), api) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Close() })
-	return d
 }
 
 // apply runs a kernel with the bindings and parameters of unary.glsl over xs, in rows
@@ -140,7 +124,7 @@ func TestNumericsHaveTheBitsOfOps(t *testing.T) {
 		{"es31 without precise", "gl", func() (device.Device, error) { return gl.Open(gl.Options{Dialect: device.GLSL310ES}) }},
 	} {
 		t.Run(l.name, func(t *testing.T) {
-			d := open(t, l.api, l.open)
+			d := devicetest.Open(t, l.api, l.open)
 			exact := *Get("unary")
 			if l.name == "es31 without precise" {
 				exact.GLSL = "#undef PRECISE\n#define PRECISE\n" + exact.GLSL

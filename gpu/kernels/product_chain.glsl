@@ -11,7 +11,7 @@
 #define ADDERS LANES
 #else
 #include "numerics_fast.glsl"
-#define ADDERS 32u // whatever the workgroup is, for the sake of a row's bits
+#define ADDERS 32u // whatever the workgroup is, and as in normchain_fast, for the sake of a row's bits
 #endif
 #include "chain.glsl"
 #include "arrive.glsl"

@@ -31,7 +31,9 @@ PARAMS uniform Params {
 	float branchEps; float eps; float inverse;
 } p;
 
+#ifndef TILED
 #define ACT_ACCESS coherent
+#endif
 #include "act.glsl"
 FETCHED(2, Weights, weights)
 FETCHED(3, Inputs, xs)

@@ -259,6 +259,12 @@ func TestMisuse(t *testing.T) {
 	if _, cached, _ := r.acquire(slices.Repeat([]int32{-1}, 100), 0); cached != 0 {
 		t.Errorf("%d embeddings are taken for known", cached)
 	}
+	known, _, _ := r.acquire(seq(-200, 100), 0)
+	r.run(known, seq(-200, 100)...)
+	r.c.Release(known)
+	if _, cached, _ := r.acquire(seq(-200, 100), 0); cached == 0 {
+		t.Error("embeddings with numbers of their own are not known again")
+	}
 	r.checked()
 	full, _, _ := r.acquire(seq(1, 3), 1)
 	r.run(full, seq(1, small.MaxRows)...)

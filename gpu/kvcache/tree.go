@@ -31,11 +31,11 @@ func (c *Cache) root(salt uint64) *node {
 	return n
 }
 
-// common is the number of tokens with which both begin. A negative one stands for an
-// embedding, which is not known by its number.
+// common is the number of tokens with which both begin. One below -1 stands for an
+// embedding that is known by this number; -1 for one that is not known.
 func common(a, b []int32) int {
 	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] && a[n] >= 0 {
+	for n < len(a) && n < len(b) && a[n] == b[n] && a[n] != -1 {
 		n++
 	}
 	return n

@@ -20,6 +20,7 @@ type attention struct {
 	chunked bool    // the window is a chunk of positions, see ops.Attention
 	softcap float64 // of the scores, 0 = none
 	alibi   float64 // largest bias by distance, 0 = none
+	ahead   bool    // rows of a picture see to its end
 	clamp   float64 // q, k and v are limited to ±clamp, 0 = not
 
 	qkNorm      qkNorm
@@ -252,7 +253,11 @@ func (g *graph) keep(a attention, k, v ops.View) int {
 func (g *graph) look(a attention, cache int, q ops.View) ops.View {
 	heads := g.heads[g.il]
 	out := g.Buffer("attn", heads*a.valueLen)
-	g.Add(&ops.Attention{Cache: cache, Heads: heads, Scale: g.scoreScale(a), Window: a.window, Chunked: a.chunked,
+	span := 0
+	if a.ahead {
+		span, g.Plan.Spans = 1, 1
+	}
+	g.Add(&ops.Attention{Cache: cache, Heads: heads, Span: span, Scale: g.scoreScale(a), Window: a.window, Chunked: a.chunked,
 		Softcap: float32(a.softcap), ALiBi: float32(a.alibi),
 		Sinks: g.optional(g.blk("attn_sinks.weight"), heads), Q: q, Out: out})
 	return out

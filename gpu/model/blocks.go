@@ -52,8 +52,21 @@ func (g *graph) alike(x ops.View, l layer, attn func() attention) ops.View {
 func (g *graph) layers(x ops.View, of func() layer) ops.View {
 	for g.il = 0; g.il < g.blocks; g.il++ {
 		x = g.step(of(), x)
+		if g.il < g.deep {
+			g.Add(&ops.Deepstack{Slice: g.il + 1, In: x, Out: x})
+		}
 	}
 	return x
+}
+
+// deepstack lets the first layers add slices of the input embedding, as many as the file
+// says (Qwen3-VL).
+func (g *graph) deepstack() {
+	g.deep = g.keys.dim("n_deepstack_layers", 0)
+	if g.deep > g.blocks {
+		g.fail("key %q: %d of %d layers", g.key("n_deepstack_layers"), g.deep, g.blocks)
+		g.deep = 0
+	}
 }
 
 // step adds one layer.
@@ -177,7 +190,7 @@ func (g *graph) embed(scale float32) ops.View {
 	}
 	table := g.required(name, g.weight(name, g.embd, 0, 1), g.embd, 1)
 	g.vocab = table.Rows
-	g.Plan.Vocab, g.Plan.Embed, g.Plan.Context = table.Rows, g.embd, g.context
+	g.Plan.Vocab, g.Plan.Embed, g.Plan.Slices, g.Plan.Context = table.Rows, g.embd, g.deep, g.context
 	return g.Embed(table, scale)
 }
 

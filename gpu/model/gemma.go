@@ -32,11 +32,12 @@ func gemma2(g *graph) error {
 }
 
 // gemma3 has five local layers to one global and RMSNorm on the heads of q and k.
-// Local layers rotate with base 10000 and no scaling.
+// Local layers rotate with base 10000 and no scaling. The rows of a picture see to its end
+// in all layers.
 func gemma3(g *graph) error {
 	const period = 6
 	g.rotateAsFirst(period)
-	global := attention{table: g.rope(ropeSpec{}), neox: true, early: true, qkNorm: qkRequired, scale: g.wideScale(62)}
+	global := attention{table: g.rope(ropeSpec{}), neox: true, early: true, qkNorm: qkRequired, scale: g.wideScale(62), ahead: true}
 	local := g.sliding(global, g.rope(ropeSpec{base: g.localBase(10000), unscaled: true}))
 	return gemmaLayers(g, global, local, period)
 }

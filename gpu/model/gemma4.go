@@ -66,8 +66,16 @@ func newGemma4(g *graph) *gemma4Graph {
 	}
 	m.global = attention{table: g.rope(ropeSpec{factors: true}), neox: true, scale: 1, qkNorm: qkRequired}
 	m.local = g.sliding(m.global, g.rope(ropeSpec{base: g.localBase(10000), dim: g.ropeDimSWA, unscaled: true}))
+	m.local.ahead = g.embd != embdE2B && g.embd != embdE4B
 	return m
 }
+
+// The rows of a picture see to its end in local layers, but not in the models E2B and
+// E4B, which the reference knows by their widths, for the file does not say.
+const (
+	embdE2B = 1536
+	embdE4B = 2560
+)
 
 // maxPerLayer bounds the width of a layer's embedding; published files have 256.
 const maxPerLayer = 1 << 13

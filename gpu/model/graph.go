@@ -28,6 +28,7 @@ type graph struct {
 	last int      // the layer after whose attention only output rows are kept; -1: none
 	pass int      // how often the layers have run before, in families that loop over them
 	kind normKind // of the norms of this family
+	deep int      // layers that add slices of the input embedding (ops.Deepstack)
 
 	unbiased []string // matrices whose biases the family leaves out even where a file has them
 }

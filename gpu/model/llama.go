@@ -31,7 +31,7 @@ var (
 	pockettts  = plain{kind: layerNorm, act: ops.GELU, ungated: true}
 	qwen2      = plain{rope: ofHalves, act: ops.SiLU}
 	qwen3      = plain{rope: ofHalves, act: ops.SiLU, tune: needQKNorm}
-	qwen3vl    = plain{rope: ofHalves, sections: interleaved, act: ops.SiLU, tune: needQKNorm}
+	qwen3vl    = plain{rope: ofHalves, sections: interleaved, deep: true, act: ops.SiLU, tune: needQKNorm}
 	seedOSS    = plain{rope: ofHalves, act: ops.SiLU, tune: postAttentionNorm}
 	starcoder2 = plain{kind: layerNorm, rope: ofHalves, act: ops.GELU, ungated: true}
 )

@@ -12,6 +12,7 @@ type plain struct {
 	factors  bool     // the frequencies have the file's divisors where it has them
 	sections sections // of M-RoPE
 	visual   bool     // M-RoPE over halves where the file has sections, for images; text models have none
+	deep     bool     // Deepstack where the file says so, with pictures
 	act      ops.Act
 	ungated  bool
 	learned  bool // learned positions are required; where a file has them they are used anyway
@@ -32,6 +33,9 @@ const (
 
 func (p plain) build(g *graph) error {
 	g.kind = p.kind
+	if p.deep {
+		g.deepstack()
+	}
 	x := g.embed(1)
 	if _, ok := g.src.Tensor("token_embd_norm.weight"); ok {
 		x = g.normNamed("token_embd_norm", x) // BLOOM

@@ -23,8 +23,9 @@ func qwen2moe(g *graph) error {
 // qwen3moe is Qwen3-MoE: qwen3 with experts, weights normalised.
 func qwen3moe(g *graph) error { return experts(g, halves(g), normalised) }
 
-// qwen3vlmoe is the text part of Qwen3-VL-MoE: qwen3moe with M-RoPE.
+// qwen3vlmoe is the language side of Qwen3-VL-MoE: qwen3moe with M-RoPE and Deepstack.
 func qwen3vlmoe(g *graph) error {
+	g.deepstack()
 	return experts(g, attention{table: g.rope(ropeSpec{sections: interleaved}), neox: true}, normalised)
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"reflect"
+	"slices"
 
 	"ganglion/gpu/ops"
 	"ganglion/gpu/tensor"
@@ -23,8 +24,8 @@ type ropeSpec struct {
 }
 
 // sections is how M-RoPE lays the position's parts (time, height, width, other)
-// over the pairs of a head. In text the first three are the position and the
-// fourth is 0, so that a pair of the fourth section is not rotated.
+// over the pairs of a head. In text the first three are the position. The fourth is
+// always 0, so that a pair of the fourth section is not rotated.
 type sections uint8
 
 const (
@@ -43,7 +44,7 @@ func (g *graph) rope(s ropeSpec) int {
 		t.Factors = g.ropeFactors(t.NRot / 2)
 	}
 	if s.sections != oneSection {
-		t.Factors = g.unrotated(s.sections, t.NRot/2, t.Factors)
+		g.lay(s.sections, t)
 	}
 	if !s.unstretched {
 		g.stretch(t, s.unscaled)
@@ -93,32 +94,37 @@ func (g *graph) stretch(t *ops.RoPETable, unscaled bool) {
 	}
 }
 
-// unrotated gives the pairs of the fourth section an infinite divisor: angle 0.
-func (g *graph) unrotated(s sections, half int, factors []float32) []float32 {
-	sec := g.ropeSections
+// lay gives every pair its axis. Those of the fourth section have an infinite divisor:
+// angle 0.
+func (g *graph) lay(s sections, t *ops.RoPETable) {
+	half, sec := t.NRot/2, g.ropeSections
 	sum := sec[0] + sec[1] + sec[2] + sec[3]
 	if sum <= 0 {
 		g.fail("key %q is missing", g.key("rope.dimension_sections"))
-		return factors
+		return
 	}
+	t.Axes = make([]uint8, half)
 	for i := range half {
-		at := i % sum
-		other := at >= sec[0]+sec[1]+sec[2]
+		axis, at := 0, i%sum
 		if s == interleaved {
-			other = at >= 3*sec[at%3]
-		}
-		if !other {
-			continue
-		}
-		if factors == nil {
-			factors = make([]float32, half)
-			for j := range factors {
-				factors[j] = 1
+			axis = at % 3
+			if at >= 3*sec[axis] {
+				axis = ops.Axes
+			}
+		} else {
+			for from := 0; axis < ops.Axes && at >= from+sec[axis]; axis++ {
+				from += sec[axis]
 			}
 		}
-		factors[i] = float32(math.Inf(1))
+		if axis < ops.Axes {
+			t.Axes[i] = uint8(axis)
+			continue
+		}
+		if t.Factors == nil {
+			t.Factors = slices.Repeat([]float32{1}, half)
+		}
+		t.Factors[i] = float32(math.Inf(1))
 	}
-	return factors
 }
 
 // ropeFactors are the frequency divisors of the file: rope_freqs (Llama 3), else

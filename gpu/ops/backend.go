@@ -59,6 +59,7 @@ var (
 	ErrOutOfMemory = errors.New("ops: out of device memory")
 	ErrDeviceLost  = errors.New("ops: device lost")
 	ErrClosed      = errors.New("ops: closed")
+	ErrStopped     = errors.New("ops: stopped") // by Batch.Stop
 )
 
 // Caps states what a backend can do beyond the plain operations.
@@ -106,8 +107,8 @@ type Shape struct {
 }
 
 // Program is a plan compiled for a shape. Run executes one batch and fills r; it
-// returns an error that wraps ErrDeviceLost, ErrOutOfMemory or ErrClosed where a
-// caller can act on it. A row with a logit that is not finite is no error of the
+// returns an error that wraps ErrDeviceLost, ErrOutOfMemory, ErrClosed or ErrStopped where
+// a caller can act on it. A row with a logit that is not finite is no error of the
 // batch: its head says so.
 type Program interface {
 	Run(b *Batch, r *Result) error

@@ -7,7 +7,7 @@ import (
 )
 
 func TestBatchCheck(t *testing.T) {
-	p := &Plan{Vocab: 10, Embed: 3, Adapters: 2}
+	p := &Plan{Vocab: 10, Embed: 1, Slices: 2, Spans: 2, Adapters: 2}
 	o := Options{Slots: 3, Context: 8, MaxRows: 6, Threads: 1}
 	good := func() *Batch {
 		return &Batch{
@@ -46,6 +46,20 @@ func TestBatchCheck(t *testing.T) {
 		{"scale missing", func(b *Batch) { b.Scales = make([]float32, 9) }, "9 scales for 5 rows and 2 adapters"},
 		{"scale infinite", func(b *Batch) { b.Scales = make([]float32, 10); b.Scales[7] = float32(math.Inf(1)) }, "row 3: scale of adapter 1"},
 		{"scale NaN", func(b *Batch) { b.Scales = make([]float32, 10); b.Scales[0] = float32(math.NaN()) }, "row 0: scale of adapter 0"},
+		{"rotary", func(b *Batch) { b.Rotary = make([]int32, 15) }, ""},
+		{"rotary missing", func(b *Batch) { b.Rotary = make([]int32, 14) }, "14 rotary positions for 5 rows"},
+		{"rotary too large", func(b *Batch) { b.Rotary = make([]int32, 15); b.Rotary[7] = 8 }, "row 2: rotary position 8"},
+		{"rotary negative", func(b *Batch) { b.Rotary = make([]int32, 15); b.Rotary[3] = -1 }, "row 1: rotary position -1"},
+		{"spans", func(b *Batch) {
+			b.Spans = make([]Span, 10)
+			b.Spans[1], b.Spans[5], b.Spans[6] = Span{0, 3}, Span{2, 3}, Span{7, 8}
+		}, ""},
+		{"span missing", func(b *Batch) { b.Spans = make([]Span, 9) }, "9 spans for 5 rows of 2"},
+		{"span beyond the batch", func(b *Batch) { b.Spans = make([]Span, 10); b.Spans[1].Until = 4 }, "row 0: position 0 looks at [0, 4), the sequence ends at 3"},
+		{"span of the next sequence", func(b *Batch) { b.Spans = make([]Span, 10); b.Spans[7].Until = 9 }, "row 3"},
+		{"span from later", func(b *Batch) { b.Spans = make([]Span, 10); b.Spans[3] = Span{2, 3} }, "row 1: position 1 looks at [2, 3)"},
+		{"span from before", func(b *Batch) { b.Spans = make([]Span, 10); b.Spans[3].From = -1 }, "row 1"},
+		{"span until before", func(b *Batch) { b.Spans = make([]Span, 10); b.Spans[3].Until = -1 }, "row 1"},
 		{"unknown kind", func(b *Batch) { b.Want[0].Kind = WantRow + 1 }, "kind 3"},
 	}
 	for _, tt := range tests {
@@ -54,6 +68,28 @@ func TestBatchCheck(t *testing.T) {
 		err := b.Check(p, o)
 		if tt.says == "" && err != nil || tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)) {
 			t.Errorf("%s: got %v, want %q", tt.name, err, tt.says)
+		}
+	}
+}
+
+func TestCutAt(t *testing.T) {
+	// Two rows of one sequence, then six of another at 10: a picture from 11 to 13.
+	b := &Batch{Tokens: make([]int32, 8), Slot: []int32{0, 0, 1, 1, 1, 1, 1, 1}, Pos: []int32{4, 5, 10, 11, 12, 13, 14, 15}}
+	for _, spans := range []bool{false, true} {
+		if spans {
+			b.Spans = make([]Span, 16)
+			b.Spans[2*3+1], b.Spans[2*4], b.Spans[2*5] = Span{Until: 14}, Span{Until: 14}, Span{Until: 14}
+		}
+		for _, tt := range []struct{ from, to, want int }{
+			{0, 8, 8}, {0, 7, 7}, {0, 6, 6}, {0, 5, 3}, {0, 4, 3}, {0, 3, 3}, {0, 2, 2}, {0, 1, 1}, {3, 5, 3}, {3, 6, 6}, {6, 7, 7},
+		} {
+			want := tt.want
+			if !spans {
+				want = tt.to
+			}
+			if got := b.CutAt(tt.from, tt.to); got != want {
+				t.Errorf("spans %v, rows from %d to %d: cut at %d, want %d", spans, tt.from, tt.to, got, want)
+			}
 		}
 	}
 }

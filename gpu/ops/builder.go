@@ -58,6 +58,20 @@ func (b *Builder) Table(t *RoPETable) int {
 	return len(b.Plan.Tables) - 1
 }
 
+// List adds a list for Gather and returns its index.
+func (b *Builder) List(l List) int {
+	b.Plan.Lists = append(b.Plan.Lists, l)
+	return len(b.Plan.Lists) - 1
+}
+
+// PerOut makes buffers per output row from now on, or per row of the batch again.
+func (b *Builder) PerOut(outs bool) {
+	b.rows = PerRow
+	if outs {
+		b.rows = PerOut
+	}
+}
+
 // Embed looks token rows up.
 func (b *Builder) Embed(table *Weight, scale float32) View {
 	out := b.Buffer("embed", table.Cols)

@@ -104,6 +104,13 @@ func (o *Embed) check(p *Plan) error {
 	return errors.Join(width("table row", o.Table.Cols, o.Out.Width), elems(p, F32, o.Out), perRow(p, o.Out))
 }
 
+func (o *Deepstack) check(p *Plan) error {
+	if o.Slice < 1 || o.Slice > p.Slices {
+		return fmt.Errorf("slice %d of %d", o.Slice, p.Slices)
+	}
+	return errors.Join(width("slice", p.Embed, o.Out.Width), elementwise(p, o.Out, o.In))
+}
+
 func (o *Rows) check(p *Plan) error {
 	if p.Buffers[o.In.Buf].Rows != PerRow || p.Buffers[o.Out.Buf].Rows != PerOut {
 		return errors.New("must read a per-row and write a per-output buffer")
@@ -201,6 +208,9 @@ func (o *Attention) check(p *Plan) error {
 	}
 	if o.Chunked && o.Window == 0 {
 		return errors.New("chunks of no window")
+	}
+	if o.Span < 0 || o.Span > p.Spans || (o.Span > 0 && o.ALiBi > 0) {
+		return fmt.Errorf("span %d of %d, ALiBi %v", o.Span, p.Spans, o.ALiBi)
 	}
 	if c.Window > 0 && (o.Window == 0 || o.Window > c.Window) {
 		return fmt.Errorf("window %d over a cache of window %d", o.Window, c.Window)

@@ -44,6 +44,14 @@ type Embed struct {
 	Out        View
 }
 
+// Deepstack adds a further slice of the input embedding (Qwen3-VL): out = in +
+// Batch.Embeds[Slice·Plan.Embed:][:Plan.Embed] for rows whose token is -1; rows of text
+// are copied as they are. Slice 0 is what Embed gives.
+type Deepstack struct {
+	Slice   int // 1 … Plan.Slices
+	In, Out View
+}
+
 // Rows picks the output rows: out[i] = in[Batch.Outs[i]].
 type Rows struct{ In, Out View }
 
@@ -147,7 +155,8 @@ type PosScale struct {
 }
 
 // RoPE rotates NRot columns of every head, from column Start, by the table's angle
-// for the row's position; the other columns are copied. NeoX rotates (i, i+NRot/2),
+// for the row's position, or for that of the pair's axis (RoPETable.Axes); the other
+// columns are copied. NeoX rotates (i, i+NRot/2),
 // otherwise pairs (2i, 2i+1).
 type RoPE struct {
 	Table   int // index into Plan.Tables
@@ -165,7 +174,7 @@ type KVStore struct {
 }
 
 // Attention is softmax(Scale·q·kᵀ)·v over the row's own sequence, positions
-// (Pos−Window, Pos]. Query head h reads KV head h / (Heads/KVHeads). Over a
+// (Pos−Window, Pos], or those of the row's Span. Query head h reads KV head h / (Heads/KVHeads). Over a
 // cache of halves queries and probabilities are halves, too.
 type Attention struct {
 	Cache   int
@@ -176,6 +185,7 @@ type Attention struct {
 	Softcap float32 // on scores, 0 = none
 	Sinks   *Weight // [heads] extra logits of the softmax denominator, optional
 	ALiBi   float32 // largest bias of ALiBi (max_alibi_bias), 0 = none; see ALiBiSlopes
+	Span    int     // which span of a row is heeded: column Span−1 of Batch.Spans, 0 = none
 	Q, Out  View
 }
 

@@ -6,6 +6,7 @@ import "fmt"
 // backend's scheduler need to know without knowing the operation.
 
 func (o *Embed) Name() string        { return "embed" }
+func (o *Deepstack) Name() string    { return "deepstack" }
 func (o *Rows) Name() string         { return "rows" }
 func (o *MatMul) Name() string       { return "matmul" }
 func (o *RMSNorm) Name() string      { return "rmsnorm" }
@@ -31,6 +32,8 @@ func (o *GatedDelta) Name() string   { return "gateddelta" }
 
 func (o *Embed) Reads() []View        { return nil }
 func (o *Embed) Writes() []View       { return []View{o.Out} }
+func (o *Deepstack) Reads() []View    { return []View{o.In} }
+func (o *Deepstack) Writes() []View   { return []View{o.Out} }
 func (o *Rows) Reads() []View         { return []View{o.In} }
 func (o *Rows) Writes() []View        { return []View{o.Out} }
 func (o *MatMul) Reads() []View       { return []View{o.In} }
@@ -80,8 +83,9 @@ func (o *GatedDelta) Reads() []View {
 }
 func (o *GatedDelta) Writes() []View { return []View{o.Out} }
 
-func (o *Embed) weights() (needed, optional []*Weight) { return list(o.Table), nil }
-func (o *Rows) weights() (needed, optional []*Weight)  { return nil, nil }
+func (o *Embed) weights() (needed, optional []*Weight)     { return list(o.Table), nil }
+func (o *Deepstack) weights() (needed, optional []*Weight) { return nil, nil }
+func (o *Rows) weights() (needed, optional []*Weight)      { return nil, nil }
 func (o *MatMul) weights() (needed, optional []*Weight) {
 	return list(o.W), list(o.Bias)
 }

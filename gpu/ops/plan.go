@@ -87,7 +87,9 @@ type Plan struct {
 	Name    string
 	Vocab   int // columns of Logits
 	Tokens  int // token ids that a batch may name: 0 is Vocab, NoTokens none (see Batch.Embeds)
-	Embed   int // width of the residual stream; the row width of Batch.Embeds
+	Embed   int // width of the residual stream
+	Slices  int // further vectors as wide that a row of Batch.Embeds has behind the first, see Deepstack
+	Spans   int // columns of Batch.Spans
 	Context int // positions the model was trained for (GGUF context_length)
 
 	Adapters int // columns of Batch.Scales
@@ -97,6 +99,7 @@ type Plan struct {
 	Caches  []Cache
 	States  []State
 	Tables  []*RoPETable
+	Lists   []List // of Batch.Lists
 	Ops     []Op
 
 	// Logits is the [outs, Vocab] buffer that a run reads back from.
@@ -113,6 +116,9 @@ func (p *Plan) TokenIDs() int {
 	}
 	return max(p.Tokens, 0)
 }
+
+// EmbedWidth is the width of a row of Batch.Embeds.
+func (p *Plan) EmbedWidth() int { return p.Embed * (1 + p.Slices) }
 
 // ErrPlan is wrapped by every error of Plan.Validate.
 var ErrPlan = errors.New("ops: invalid plan")

@@ -125,6 +125,11 @@ func TestValidateRefuses(t *testing.T) {
 		{"table without scale", func(p parts) { p.Tables[0].Scale = 0 }, "must be positive"},
 		{"table without magnitude", func(p parts) { p.Tables[0].Magnitude = math.NaN() }, "must be positive"},
 		{"table with few factors", func(p parts) { p.Tables[0].Factors = make([]float32, 1) }, "1 factors for 4 columns"},
+		{"table with few axes", func(p parts) { p.Tables[0].Axes = make([]uint8, 1) }, "axes [0] for 4 columns"},
+		{"table with unknown axis", func(p parts) { p.Tables[0].Axes = []uint8{0, 3} }, "axes [0 3]"},
+		{"table with negative period", func(p parts) { p.Tables[0].Period = -1 }, "again every -1 pairs"},
+		{"negative slices", func(p parts) { p.Slices = -1 }, "-1 slices"},
+		{"negative spans", func(p parts) { p.Spans = -1 }, "-1 spans"},
 		{"yarn without context", func(p parts) { p.Tables[0].YaRN = true }, "YaRN over a context of 0"},
 		{"weight too short", func(p parts) { p.mul.W.Data = p.mul.W.Data[1:] }, "511 bytes"},
 		{"weight of huge shape", func(p parts) { p.mul.W.Rows = 1 << 62 }, "bytes for shape"},
@@ -174,6 +179,13 @@ func TestValidateRefuses(t *testing.T) {
 		{"attention/no window", func(p parts) { p.att.Window = 0 }, "window 0 over"},
 		{"attention/negative", func(p parts) { p.att.Softcap = -1 }, "none may be negative"},
 		{"attention/sinks", func(p parts) { p.att.Sinks = p.norm.W }, "4 elements, want 2"},
+		{"attention/span", func(p parts) { p.att.Span = 1 }, "span 1 of 0"},
+		{"attention/span and ALiBi", func(p parts) { p.Spans, p.att.Span, p.att.ALiBi = 1, 1, 8 }, "ALiBi 8"},
+		{"deepstack/slice", func(p parts) { p.Ops[len(p.Ops)-3] = &Deepstack{Slice: 1, In: p.pos.In, Out: p.pos.Out} }, "slice 1 of 0"},
+		{"deepstack/width", func(p parts) {
+			p.Slices, p.Embed = 1, 7
+			p.Ops[len(p.Ops)-3] = &Deepstack{Slice: 1, In: p.pos.In, Out: p.pos.Out}
+		}, "slice is 7 wide, want 8"},
 		{"attention/in place", func(p parts) { p.att.Out = p.att.Q }, "overlaps an input"},
 		{"route/too many", func(p parts) { p.route.TopK = 5 }, "chooses 5 of 4"},
 		{"route/groups", func(p parts) { p.route.Groups = 3 }, "3 groups"},

@@ -11,6 +11,15 @@ type RoPETable struct {
 	Scale   float64   // 1/rope.scaling.factor; 1 = none
 	Factors []float32 // [NRot/2] divisors of the frequencies, optional (rope_freqs)
 
+	// Axes, when not nil, names for each of the NRot/2 pairs the axis of Batch.Rotary whose
+	// position turns it: the sections of M-RoPE, the lines and columns of a picture. nil is
+	// Batch.Pos for all.
+	Axes []uint8
+	// Period > 0 lets the frequencies begin again every Period pairs, as those of another
+	// axis do in the towers of Qwen-VL: pair i has that of i mod Period in a rotation of
+	// 2·Period columns.
+	Period int
+
 	// YaRN (arXiv:2309.00071), on when OriginalContext > 0 and YaRN is set: low
 	// dimensions keep their angle, high ones are interpolated by Scale.
 	YaRN               bool
@@ -42,7 +51,11 @@ func (t *RoPETable) frequencies() []float64 {
 	freq := make([]float64, t.NRot/2)
 	low, high := t.ramp()
 	for i := range freq {
-		f := hostPow(t.Base, -2*float64(i)/float64(t.NRot))
+		step, columns := i, t.NRot
+		if t.Period > 0 {
+			step, columns = i%t.Period, 2*t.Period
+		}
+		f := hostPow(t.Base, -2*float64(step)/float64(columns))
 		if t.Factors != nil {
 			f /= float64(t.Factors[i])
 		}

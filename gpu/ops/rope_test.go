@@ -18,6 +18,7 @@ func TestRoPEFrequencies(t *testing.T) {
 		{"factors", RoPETable{NRot: 4, Base: 10000, Scale: 1, Factors: []float32{2, 8}}, []float64{0.5, 0.00125}},
 		{"factors/not rotated", RoPETable{NRot: 4, Base: 10000, Scale: 1, Factors: []float32{1, 1e30}}, []float64{1, 0}},
 		{"factors/linear", RoPETable{NRot: 4, Base: 10000, Scale: 0.5, Factors: []float32{2, 8}}, []float64{0.25, 0.000625}},
+		{"period", RoPETable{NRot: 8, Base: 10000, Scale: 1, Period: 2}, []float64{1, 0.01, 1, 0.01}},
 		// Pairs turn 32 times and once within 64 positions at 8·ln(64/(64π))/(2·ln 10⁴)
 		// = −0.497 and 8·ln(64/2π)/(2·ln 10⁴) = 1.008: the ramp goes from pair 0 to 2.
 		{"yarn", RoPETable{NRot: 8, Base: 10000, Scale: 0.25, YaRN: true, OriginalContext: 64, BetaFast: 32, BetaSlow: 1},

@@ -24,6 +24,9 @@ func (c *checker) parts() error {
 	if p.Vocab <= 0 || p.Embed <= 0 {
 		return fmt.Errorf("vocabulary of %d, residual stream of %d", p.Vocab, p.Embed)
 	}
+	if p.Slices < 0 || p.Spans < 0 {
+		return fmt.Errorf("%d slices, %d spans", p.Slices, p.Spans)
+	}
 	if p.Tokens < NoTokens {
 		return fmt.Errorf("%d token ids", p.Tokens)
 	}
@@ -48,6 +51,11 @@ func (c *checker) parts() error {
 	for i, t := range p.Tables {
 		if err := t.check(); err != nil {
 			return fmt.Errorf("table %d: %w", i, err)
+		}
+	}
+	for _, l := range p.Lists {
+		if err := l.check(); err != nil {
+			return fmt.Errorf("list %q: %w", l.Name, err)
 		}
 	}
 	for _, w := range p.Weights {
@@ -207,6 +215,10 @@ func (t *RoPETable) check() error {
 		return fmt.Errorf("base %v, scale %v, magnitude %v: all must be positive", t.Base, t.Scale, t.Magnitude)
 	case t.Factors != nil && len(t.Factors) != t.NRot/2:
 		return fmt.Errorf("%d factors for %d columns", len(t.Factors), t.NRot)
+	case t.Axes != nil && (len(t.Axes) != t.NRot/2 || slices.Max(t.Axes) >= Axes):
+		return fmt.Errorf("axes %v for %d columns", t.Axes, t.NRot)
+	case t.Period < 0 || (t.Period > 0 && t.YaRN):
+		return fmt.Errorf("frequencies begin again every %d pairs, YaRN %v", t.Period, t.YaRN)
 	case t.YaRN && (t.OriginalContext <= 0 || t.Base == 1 || !positive(t.BetaFast) || !positive(t.BetaSlow)):
 		return fmt.Errorf("YaRN over a context of %d, betas %v and %v", t.OriginalContext, t.BetaFast, t.BetaSlow)
 	}

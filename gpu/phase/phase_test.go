@@ -15,6 +15,7 @@ import (
 	"ganglion/gpu/compute"
 	"ganglion/gpu/cpu"
 	"ganglion/gpu/device"
+	"ganglion/gpu/device/devicetest"
 	"ganglion/gpu/engine"
 	"ganglion/gpu/gl"
 	"ganglion/gpu/ops"
@@ -234,14 +235,7 @@ func TestLifeTellsWhatWasNotCarried(t *testing.T) {
 // device opens a driver's backend, or skips where there is none.
 func onDevice(t *testing.T, api string, open func() (device.Device, error)) ops.Backend {
 	t.Helper()
-	dev, err := open()
-	if errors.Is(err, device.ErrUnsupported) && !slices.Contains(strings.Split(os.Getenv("GANGLION_REQUIRE"), ","), api) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := compute.New(dev, compute.Options{})
+	b := compute.New(devicetest.Open(t, api, open), compute.Options{})
 	t.Cleanup(func() { b.Close() })
 	return b
 }

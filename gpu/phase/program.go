@@ -112,12 +112,20 @@ func (r *Runtime) divide(b *ops.Batch) {
 func (p *partBatch) clear(b *ops.Batch) {
 	c := &p.batch
 	c.Tokens, c.Pos, c.Slot, c.Outs, c.Want = c.Tokens[:0], c.Pos[:0], c.Slot[:0], c.Outs[:0], c.Want[:0]
+	c.Stop = b.Stop
 	c.Pages, c.Embeds, c.Scales, p.heads = b.Pages, c.Embeds[:0], c.Scales[:0], p.heads[:0]
 	if b.Embeds == nil {
 		c.Embeds = nil
 	}
 	if b.Scales == nil {
 		c.Scales = nil
+	}
+	c.Rotary, c.Spans = c.Rotary[:0], c.Spans[:0]
+	if b.Rotary == nil {
+		c.Rotary = nil
+	}
+	if b.Spans == nil {
+		c.Spans = nil
 	}
 }
 
@@ -129,11 +137,18 @@ func (p *partBatch) add(plan *ops.Plan, b *ops.Batch, q run, out, next int) {
 	c.Pos = append(c.Pos, b.Pos[q.from:q.to]...)
 	c.Slot = append(c.Slot, b.Slot[q.from:q.to]...)
 	if b.Embeds != nil { // as far as they go, for a row with a token needs none
-		c.Embeds = append(c.Embeds, make([]float32, at*plan.Embed-len(c.Embeds))...)
-		c.Embeds = append(c.Embeds, b.Embeds[min(q.from*plan.Embed, len(b.Embeds)):min(q.to*plan.Embed, len(b.Embeds))]...)
+		n := plan.EmbedWidth()
+		c.Embeds = append(c.Embeds, make([]float32, at*n-len(c.Embeds))...)
+		c.Embeds = append(c.Embeds, b.Embeds[min(q.from*n, len(b.Embeds)):min(q.to*n, len(b.Embeds))]...)
 	}
 	if b.Scales != nil {
 		c.Scales = append(c.Scales, b.Scales[q.from*plan.Adapters:q.to*plan.Adapters]...)
+	}
+	if b.Rotary != nil {
+		c.Rotary = append(c.Rotary, b.Rotary[q.from*ops.Axes:q.to*ops.Axes]...)
+	}
+	if b.Spans != nil {
+		c.Spans = append(c.Spans, b.Spans[q.from*plan.Spans:q.to*plan.Spans]...)
 	}
 	for i := out; i < next; i++ {
 		c.Outs, c.Want = append(c.Outs, int32(at+int(b.Outs[i])-q.from)), append(c.Want, b.Want[i])

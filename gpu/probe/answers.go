@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"ganglion/gpu/ops"
@@ -171,7 +173,8 @@ func copyFirstPages(rt ops.Runtime, b *ops.Batch, paging *ops.Paging) error {
 }
 
 // batch is the next batch; done counts the positions of each sequence. Every page of a
-// sequence is its own. One row in three asks for the best of its logits instead of all.
+// sequence is its own. One row in three asks for the best of its logits and for statistics
+// instead of all.
 func (q *question) batch(rows, done []int, paging *ops.Paging) *ops.Batch {
 	b := &ops.Batch{Pages: make([]int32, paging.Entries())}
 	for g, group := range paging.Groups {
@@ -189,7 +192,7 @@ func (q *question) batch(rows, done []int, paging *ops.Paging) *ops.Batch {
 			b.Outs = append(b.Outs, int32(len(b.Outs)))
 			want := ops.Want{Kind: ops.WantRow}
 			if len(b.Outs)%3 == 0 && !q.whole {
-				want = ops.Want{Kind: ops.WantTop, K: min(5, q.plan.Vocab)}
+				want = ops.Want{Kind: ops.WantTop, K: min(5, q.plan.Vocab), Stats: true}
 			}
 			b.Want = append(b.Want, want)
 			for range q.plan.Adapters {
@@ -198,7 +201,58 @@ func (q *question) batch(rows, done []int, paging *ops.Paging) *ops.Batch {
 			done[s]++
 		}
 	}
+	q.pictures(b)
+	for _, l := range q.plan.Lists {
+		list := make([]int32, len(b.Tokens)*l.Per)
+		for i := range list {
+			list[i] = int32((i*7+3)%(len(b.Tokens)*l.Units+1)) - 1 // -1: zeros
+		}
+		b.Lists = append(b.Lists, list)
+	}
 	return b
+}
+
+// pictures gives rows what those of pictures have, where the plan heeds it: of every seven
+// positions of a sequence the last four are a picture. Its rows have no token where embeddings have
+// slices, turn by positions of their own and see to its end or, by the second span, nothing
+// before it.
+func (q *question) pictures(b *ops.Batch) {
+	const period, text = 7, 3
+	turned := slices.ContainsFunc(q.plan.Tables, func(t *ops.RoPETable) bool { return t.Axes != nil })
+	r := rand.New(rand.NewPCG(uint64(b.Pos[0]), uint64(len(b.Tokens))))
+	for i, pos := range b.Pos {
+		last := i
+		for last+1 < len(b.Slot) && b.Slot[last+1] == b.Slot[i] {
+			last++
+		}
+		inside := pos % period
+		begin := pos - inside + text
+		if turned {
+			line := int32(0)
+			if inside > text {
+				line = inside - text
+			}
+			b.Rotary = append(b.Rotary, pos/2, pos/3+line, pos/3+line%2)
+		}
+		for n := range q.plan.Spans {
+			var s ops.Span
+			if inside >= text {
+				s.Until = min(pos-inside+period, b.Pos[last]+1)
+				if n > 0 {
+					s.From = begin
+				}
+			}
+			b.Spans = append(b.Spans, s)
+		}
+		if q.plan.Slices > 0 {
+			if inside >= text {
+				b.Tokens[i] = -1
+			}
+			for range q.plan.EmbedWidth() {
+				b.Embeds = append(b.Embeds, 4*r.Float32()-2)
+			}
+		}
+	}
 }
 
 // bucket is the size of program that an engine runs so many rows with.

@@ -36,21 +36,32 @@ func TestProcessorsAnswerAll(t *testing.T) {
 	}
 }
 
-// Every operation of gpu/ops is asked for, and every operation alone is found when its
-// result is wrong in one tile of one row.
-func TestWrongOperationsAreFound(t *testing.T) {
+// Every operation of gpu/ops is asked for; TestWrongKernelsAreFound shows that each kernel
+// alone is found when its result is wrong.
+func TestEveryOperationIsAskedFor(t *testing.T) {
 	asked := map[string][]string{}
 	for _, q := range questions() {
 		if err := q.plan.Validate(); err != nil {
 			t.Errorf("%s: %v", q.name, err)
 		}
 		for _, op := range q.plan.Ops {
-			if names := asked[op.Name()]; !slices.Contains(names, q.name) {
-				asked[op.Name()] = append(names, q.name)
+			name := op.Name()
+			switch o := op.(type) {
+			case *ops.Attention:
+				if o.Span > 0 {
+					name += "/spans"
+				}
+			case *ops.RoPE:
+				if q.plan.Tables[o.Table].Axes != nil {
+					name += "/axes"
+				}
+			}
+			if names := asked[name]; !slices.Contains(names, q.name) {
+				asked[name] = append(names, q.name)
 			}
 		}
 	}
-	for _, name := range strings.Fields("embed rows matmul rmsnorm layernorm l2norm binary addvec scale unary glu softcap posscale rope kvstore attention route expertmatmul expertsum shortconv mamba1 mamba2 gateddelta lowrank") {
+	for _, name := range strings.Fields("embed deepstack rows matmul rmsnorm layernorm l2norm binary addvec scale unary glu softcap posscale rope rope/axes kvstore attention attention/spans route expertmatmul expertsum shortconv mamba1 mamba2 gateddelta lowrank gather") {
 		if asked[name] == nil {
 			t.Errorf("no question makes use of %s", name)
 		}

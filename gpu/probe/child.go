@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 const (
 	taskList = "list" // DRIVER
 	taskTest = "test" // DRIVER ID
+	taskOpen = "open" // DRIVER ID
 )
 
 // message is one line that a child writes; exactly one field is set.
@@ -70,6 +72,8 @@ func childTask(say func(message), drivers []Driver, args []string) error {
 		return err
 	case args[0] == taskTest && len(args) == 3:
 		return testDevice(say, drivers[at], args[2])
+	case args[0] == taskOpen && len(args) == 3:
+		return openDevice(drivers[at], args[2])
 	}
 	return fmt.Errorf("probe: child: %q is no task", args)
 }
@@ -88,4 +92,25 @@ func testDevice(say func(message), driver Driver, id string) error {
 	}
 	put(b, []ops.Numerics{ops.Fast, ops.Exact}, coarse, func(a Answer) { say(message{Answer: &a}) })
 	return b.Close()
+}
+
+// openDevice opens a device and has it keep a few bytes.
+func openDevice(driver Driver, id string) error {
+	d, err := driver.Open(id)
+	if err != nil {
+		return err
+	}
+	sent := []byte("what a device keeps\n")
+	got := make([]byte, len(sent))
+	b, err := d.NewBuffer(4<<10, device.Scratch)
+	if err == nil {
+		err = b.Write(1<<10, sent)
+	}
+	if err == nil {
+		err = b.Read(1<<10, got)
+	}
+	if err == nil && !bytes.Equal(got, sent) {
+		err = errors.New("it does not keep what is written to it")
+	}
+	return errors.Join(err, d.Close())
 }

@@ -5,12 +5,14 @@ import (
 	"math"
 
 	"ganglion/gpu/ops"
+	"ganglion/plugins/rowstats"
 )
 
 // The bounds of fast mode: by how much of a row's mean square the values of a part of
 // the row may differ. Kernels round activations to 13 bits or to halves, which makes less
-// than 10⁻⁶ of it in one product; two in a row make 10⁻⁵ at most, and a layer more, for a
-// number that rounds to the neighbouring one in a q8_0 cache differs by 1/127. A tile that
+// than 10⁻⁶ of it in one product; two in a row make 10⁻⁵ at most, and a layer some
+// more. One with a cache of halves or of q8_0 makes ten times that, for a number that rounds to the neighbouring one in
+// q8_0 differs by 1/127. A tile that
 // is wrong makes 1, and 10⁻⁴ where a bit of a rounded activation is. Kernels that round to
 // bytes, as the processor's do, need coarseBound.
 const (
@@ -18,7 +20,8 @@ const (
 	defaultBound = 1e-6
 	matrixBound  = 2e-6
 	chainBound   = 1e-5 // of products and of an attention behind one another
-	layerBound   = 5e-4
+	layerBound   = 5e-5
+	roundedBound = 5e-4 // of a layer over a cache of halves or of q8_0
 	coarseBound  = 0.01
 )
 
@@ -50,6 +53,9 @@ func compare(got, want []ops.Head, mode ops.Numerics, bound float64) string {
 func compareExact(got, want *ops.Head) string {
 	if got.Best != want.Best || math.Float32bits(got.Max) != math.Float32bits(want.Max) || math.Float32bits(got.LogSumExp) != math.Float32bits(want.LogSumExp) {
 		return fmt.Sprintf("best token %d of %v and log-sum-exp %v, want %d of %v and %v", got.Best, got.Max, got.LogSumExp, want.Best, want.Max, want.LogSumExp)
+	}
+	if got.Stats != want.Stats {
+		return fmt.Sprintf("statistics %+v, want %+v", got.Stats, want.Stats)
 	}
 	if len(want.IDs) == 0 {
 		return sameBits("logit", got.Row, want.Row)
@@ -110,6 +116,9 @@ func compareBest(got, want *ops.Head, off float64) string {
 	if !near(got.Best, got.Max, want.Max) || !(math.Abs(float64(got.LogSumExp)-float64(want.LogSumExp)) <= off+lseBound*(1+math.Abs(float64(want.LogSumExp)))) {
 		return fmt.Sprintf("best token %d of %v and log-sum-exp %v, want %d of %v and %v", got.Best, got.Max, got.LogSumExp, want.Best, want.Max, want.LogSumExp)
 	}
+	if fault := compareStats(&got.Stats, &want.Stats, off); fault != "" {
+		return fault
+	}
 	if len(got.IDs) != len(want.IDs) || len(got.Logits) != len(want.IDs) {
 		return fmt.Sprintf("%d best tokens, want %d", len(got.IDs), len(want.IDs))
 	}
@@ -122,6 +131,20 @@ func compareBest(got, want *ops.Head, off float64) string {
 	}
 	if got.IDs[0] != got.Best || got.Logits[0] != got.Max {
 		return fmt.Sprintf("best token %d of %v, first of the best %d of %v", got.Best, got.Max, got.IDs[0], got.Logits[0])
+	}
+	return ""
+}
+
+// compareStats looks at statistics of logits that are off by at most off: so are most of
+// them; an entropy is a mean of numbers that are off by twice as much, under weights that
+// are.
+func compareStats(got, want *rowstats.Stats, off float64) string {
+	near := func(got, want float32, off float64) bool {
+		return math.Abs(float64(got)-float64(want)) <= off+lseBound*(1+math.Abs(float64(want)))
+	}
+	if got.Finite != want.Finite || !near(got.Max, want.Max, off) || !near(got.Mean, want.Mean, off) || !near(got.Std, want.Std, 2*off) ||
+		!near(got.LogSumExp, want.LogSumExp, off) || !near(got.Entropy, want.Entropy, 4*off*(1+float64(want.Entropy))) {
+		return fmt.Sprintf("statistics %+v, want %+v", *got, *want)
 	}
 	return ""
 }

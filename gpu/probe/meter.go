@@ -2,8 +2,6 @@ package probe
 
 import (
 	"cmp"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -133,55 +131,4 @@ func (f *meteredFence) Wait(timeout time.Duration) error {
 		k.MS += t.Seconds() * 1000
 	}
 	return nil
-}
-
-// copyBytes is what CopyRate copies at once: more than any cache of an edge device holds.
-const copyBytes = 64 << 20
-
-// CopyRate is how many gigabytes a second a device reads and writes, both counted, when
-// it copies with the shader "copy" of gpu/kernels: the best of five submissions.
-func CopyRate(d device.Device, shader *device.Shader) (rate float64, err error) {
-	if shader == nil || shader.ParamBytes != 12 || len(shader.Bindings) != 2 {
-		return 0, fmt.Errorf("probe: copy rate: the kernel has another form: %w", device.ErrUnsupported)
-	}
-	size := min(copyBytes, d.Limits().BindingBytes, d.Limits().BufferBytes) &^ 255
-	var open []interface{ Close() error }
-	defer func() {
-		for i := len(open) - 1; i >= 0; i-- {
-			err = errors.Join(err, open[i].Close())
-		}
-	}()
-	var bindings []device.Range
-	for range 2 {
-		b, err := d.NewBuffer(size, device.Scratch)
-		if err != nil {
-			return 0, err
-		}
-		open = append(open, b)
-		bindings = append(bindings, device.Range{Buffer: b})
-	}
-	k, err := d.NewKernel(shader, nil)
-	if err != nil {
-		return 0, err
-	}
-	open = append(open, k)
-	params := binary.LittleEndian.AppendUint32(nil, uint32(size/4))
-	params = append(params, make([]byte, 8)...)
-	p, err := d.NewProgram([]device.Command{{Kernel: k, Bindings: bindings, Params: params, Groups: [3]uint32{4096, 1, 1}}}, device.ProgramOptions{})
-	if err != nil {
-		return 0, err
-	}
-	open = append(open, p)
-	for range 5 {
-		from := time.Now()
-		f, err := d.Submit(p)
-		if err != nil {
-			return 0, err
-		}
-		if err := f.Wait(10 * time.Second); err != nil {
-			return 0, err
-		}
-		rate = max(rate, 2*float64(size)/time.Since(from).Seconds()/1e9)
-	}
-	return rate, nil
 }

@@ -76,6 +76,9 @@ func (p *Prober) Test(ctx context.Context, driver string, info device.Info, now 
 		}
 		return nil
 	}, taskTest, driver, info.ID)
+	if err != nil && d.State != Quarantined { // one that computes wrongly is no better for a crash
+		d.Ends = 1
+	}
 	switch {
 	case err != nil && last != "":
 		d.quarantine(fmt.Sprintf("%v, after %s", err, last))
@@ -85,6 +88,21 @@ func (p *Prober) Test(ctx context.Context, driver string, info device.Info, now 
 		d.quarantine("it answers nothing: " + d.Lacks)
 	}
 	return d
+}
+
+// Opens tells whether a device can be opened and keeps what is written to it; nil says that
+// it does. It is as quick as that is, and takes no longer than ctx lasts.
+func (p *Prober) Opens(ctx context.Context, driver, id string) error {
+	done := make(chan error, 1)
+	go func() {
+		done <- p.run(ctx, func(message) error { return errors.New("a message of no kind") }, taskOpen, driver, id)
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done(): // a child that hangs in its driver does not end at once
+		return fmt.Errorf("probe: open: %w", ctx.Err())
+	}
 }
 
 // judge takes an answer in.
@@ -104,6 +122,9 @@ func (d *Device) judge(a *Answer) {
 			d.Inexact = a.Name + ": " + a.Fault
 		}
 	default:
+		if a.Lost && d.State != Quarantined {
+			d.Ends = 1
+		}
 		d.quarantine(a.Name + ": " + a.Fault)
 	}
 	d.Answers++

@@ -52,12 +52,23 @@ type Device struct {
 	// hand; Lost tells the last time.
 	Losses int
 	Lost   string
+	// Ends are the tests in a row that came to no end: the child crashed, said nothing or
+	// something else than messages, or lost the device. Another program that keeps the
+	// device busy can do that to a good one.
+	Ends int
 	// Rates are its speeds by model and mode, see RateKey.
 	Rates map[string]Rates
 }
 
 // Exact tells whether exact mode may be asked of the device.
 func (d *Device) Exact() bool { return d.Inexact == "" }
+
+// Again tells whether the next start tests a quarantined device anew: one that was lost in
+// use, or whose test came to no end, until that has happened too often. Then it waits for a
+// test that somebody asks for, as one does that computes wrongly.
+func (d *Device) Again() bool {
+	return d.State == Quarantined && d.Ends < maxEnds && (d.Ends > 0 || d.Lost != "" && d.Losses < maxLosses)
+}
 
 // Rates are speeds in tokens per second.
 type Rates struct {

@@ -20,7 +20,7 @@ func rows() [][]int { return [][]int{{23, 18}, {1, 1}, {5, 0}, {0, 1}} }
 var questions = sync.OnceValue(allQuestions)
 
 func allQuestions() []*question {
-	qs := []*question{elementwise(), norms(), activations(), positions(), experts(ops.Route{Kind: ops.RouteSoftmax, TopK: 3, Norm: true, Scale: 2}, tensor.Q4_K)}
+	qs := []*question{elementwise(), vocabulary(), norms(), activations(), positions(), experts(ops.Route{Kind: ops.RouteSoftmax, TopK: 3, Norm: true, Scale: 2}, tensor.Q4_K)}
 	qs = append(qs, experts(ops.Route{Kind: ops.RouteSigmoid, TopK: 2, Groups: 4, GroupsUsed: 2}, tensor.Q8_0),
 		experts(ops.Route{Kind: ops.RouteRaw, TopK: 2}, tensor.MXFP4), experts(ops.Route{Kind: ops.RouteSqrtSoftplus, TopK: 2}, tensor.F16),
 		experts(ops.Route{Kind: ops.RouteRawSigmoid, TopK: 2}, tensor.Q5_0))
@@ -28,9 +28,9 @@ func allQuestions() []*question {
 		qs = append(qs, matrices(t))
 	}
 	for kv := range len(ops.KVTypes()) {
-		qs = append(qs, attention(ops.KVType(kv)), layer(ops.KVType(kv)))
+		qs = append(qs, attention(ops.KVType(kv)), layer(ops.KVType(kv), false))
 	}
-	return append(qs, convolution(), mamba1(), mamba2(), delta(), adapter())
+	return append(qs, layer(ops.KVF16, true), deepstack(), convolution(), mamba1(), mamba2(), delta(), adapter(), gather())
 }
 
 // column is an operand: so many columns of the embedding, drawn from [low, high].
@@ -61,7 +61,10 @@ func ask(name string, operands []column, build func(b *ops.Builder, r *rand.Rand
 		in = append(in, row.Cols(at, c.width))
 		at += c.width
 	}
-	logits := b.Outputs(build(b, r, in))
+	logits := build(b, r, in)
+	if b.Plan.Buffers[logits.Buf].Rows == ops.PerRow {
+		logits = b.Outputs(logits)
+	}
 	table.Rows = logits.Width
 	for range table.Rows {
 		for _, c := range operands {
@@ -103,6 +106,13 @@ func matrices(t tensor.Type) *question {
 	})
 	q.bound = matrixBound
 	return q
+}
+
+// vocabulary has logits of three blocks, so that sums of blocks are added up.
+func vocabulary() *question {
+	return ask("vocabulary", []column{plain(32)}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
+		return b.MatMul("y", matrix(b, r, tensor.F32, 32, 2500, 1), nil, in[0])
+	})
 }
 
 func elementwise() *question {
@@ -150,24 +160,51 @@ func activations() *question {
 func positions() *question {
 	return ask("positions", []column{plain(96), plain(96)}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
 		table := b.Table(&ops.RoPETable{NRot: 16, Base: 10000, Scale: 1, Magnitude: 1})
+		axes := b.Table(axesOf(16))
 		learned := b.Buffer("learned", 96)
 		b.Add(&ops.Embed{Table: matrix(b, r, tensor.F16, 96, 64, 1), Scale: 1, ByPosition: true, Out: learned})
 		x := b.Sum("x", in[0], learned)
 		b.Add(&ops.RoPE{Table: table, HeadDim: 24, Start: 4, In: x, Out: x})
-		y := b.RoPE(table, 32, true, in[1])
+		b.Add(&ops.RoPE{Table: axes, HeadDim: 32, Start: 8, In: x, Out: x})
+		y := b.RoPE(axes, 48, true, b.RoPE(table, 32, true, in[1]))
 		b.Add(&ops.PosScale{Floor: 4, Offset: 1, Scale: 0.1, In: y, Out: y})
 		return b.Sum("sum", x, y)
 	})
 }
 
+// axesOf is a table whose pairs turn by time, line and column in turn, the first two by time.
+func axesOf(columns int) *ops.RoPETable {
+	t := &ops.RoPETable{NRot: columns, Base: 1000, Scale: 1, Magnitude: 1, Axes: make([]uint8, columns/2)}
+	for i := range t.Axes {
+		t.Axes[i] = uint8(max(i-1, 0) % ops.Axes)
+	}
+	return t
+}
+
+// deepstack adds slices of the embeddings that some rows have for a token.
+func deepstack() *question {
+	const n = 96
+	return ask("deepstack", []column{plain(n)}, func(b *ops.Builder, _ *rand.Rand, in []ops.View) ops.View {
+		b.Plan.Slices = 2
+		x := b.Buffer("first", n)
+		b.Add(&ops.Deepstack{Slice: 1, In: in[0], Out: x})
+		x = b.Outputs(x)
+		b.Add(&ops.Deepstack{Slice: 2, In: x, Out: x})
+		return x
+	})
+}
+
 // attention has a sequence of more than a chunk of positions, over a cache without and
-// one with a window.
+// ones with windows, where rows of pictures see to their end, or nothing before them.
 func attention(kv ops.KVType) *question {
 	const heads, kvHeads, dim = 4, 2, 48
 	q := ask("attention/"+kv.String(), []column{plain(heads * dim), plain(kvHeads * dim), plain(kvHeads * dim)}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
+		b.Plan.Spans = 2
 		var out ops.View
 		for i, a := range []ops.Attention{
-			{Heads: heads, Scale: 0.15, Sinks: vector(b, r, heads, 1, -1, 1), Softcap: 20}, {Heads: heads, Scale: 0.15, Window: 70, ALiBi: 8}, {Heads: heads, Scale: 0.15, Window: 64, Chunked: true},
+			{Heads: heads, Scale: 0.15, Sinks: vector(b, r, heads, 1, -1, 1), Softcap: 20, Span: 1},
+			{Heads: heads, Scale: 0.15, Window: 70, ALiBi: 8},
+			{Heads: heads, Scale: 0.15, Window: 64, Chunked: true, Span: 2},
 		} {
 			a.Cache = b.Cache(ops.Cache{Name: "kv", KVHeads: kvHeads, KeyDim: dim, ValueDim: dim, Window: a.Window})
 			b.Add(&ops.KVStore{Cache: a.Cache, K: in[1], V: in[2]})
@@ -192,11 +229,27 @@ func chunkful() [][]int {
 }
 
 // layer is a layer with all that backends take together: norms of branches and of heads,
-// products of one input, the gate and the residual stream.
-func layer(kv ops.KVType) *question {
-	const embd, heads, kvHeads, dim, wide, t = 96, 4, 2, 32, 96, tensor.Q8_0
-	q := ask("layer/"+kv.String(), []column{plain(embd)}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
-		table := b.Table(&ops.RoPETable{NRot: 24, Base: 10000, Scale: 1, Magnitude: 1})
+// products of one input, the gate and the residual stream. Each cache has it with another
+// kind of format: groups of 32 and of 16 columns, with minima and without. With axes heads
+// turn by them.
+func layer(kv ops.KVType, axes bool) *question {
+	const heads, kvHeads = 4, 2
+	embd, dim, t, bound := 96, 32, tensor.Q8_0, layerBound
+	switch {
+	case axes:
+		bound = roundedBound
+	case kv == ops.KVF16:
+		embd, dim, t, bound = 256, 64, tensor.Q4_K, roundedBound
+	case kv == ops.KVQ8:
+		embd, dim, t, bound = 256, 64, tensor.Q6_K, roundedBound
+	}
+	wide, name := embd, "layer/"+kv.String()
+	rotation := &ops.RoPETable{NRot: 24, Base: 10000, Scale: 1, Magnitude: 1}
+	if axes {
+		name, rotation = name+"/axes", axesOf(24)
+	}
+	q := ask(name, []column{plain(embd)}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
+		table := b.Table(rotation)
 		norm := func(n, group int, x ops.View) ops.View {
 			return b.RMSNorm("norm", vector(b, r, n, 1, 0.5, 1.5), 1e-6, group, x)
 		}
@@ -216,7 +269,7 @@ func layer(kv ops.KVType) *question {
 		gate, up := product(wide, n), product(wide, n)
 		return b.Sum("residual", norm(embd, 0, product(embd, b.GLU("glu", ops.GELU, gate, up))), x)
 	})
-	q.kv, q.batches, q.bound = kv, chunkful(), layerBound
+	q.kv, q.batches, q.bound = kv, chunkful(), bound
 	return q
 }
 
@@ -300,5 +353,17 @@ func adapter() *question {
 		sum := b.Buffer("sum", out)
 		b.Add(&ops.ExpertSum{IDs: route.IDs, Weights: route.Weights, In: z, Out: sum})
 		return b.Sum("all", b.Sum("dense", y, looked), sum)
+	})
+}
+
+// gather puts units of other rows together: a copy in another order, and means.
+func gather() *question {
+	const n, unit, terms = 48, 16, 2
+	return ask("gather", []column{plain(n)}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
+		list := func(name string, per int) int { return b.List(ops.List{Name: name, Per: per, Units: n / unit}) }
+		turned, means := b.Buffer("turned", n), b.Buffer("means", n)
+		b.Add(&ops.Gather{List: list("order", n/unit), Unit: unit, Terms: 1, In: in[0], Out: turned})
+		b.Add(&ops.Gather{List: list("neighbours", n/unit*terms), Unit: unit, Terms: terms, Mean: true, In: turned, Out: means})
+		return b.Sum("sum", turned, means)
 	})
 }

@@ -19,8 +19,12 @@ import (
 // maxRates bounds how many models' speeds are kept of a device.
 const maxRates = 64
 
-// maxLosses is how often a device may be lost before it stays quarantined over a restart.
-const maxLosses = 3
+// maxLosses is how often a device may be lost before it stays quarantined over a restart,
+// maxEnds how many of its tests in a row may come to no end.
+const (
+	maxLosses = 3
+	maxEnds   = 3
+)
 
 // Book is what is known of the machine's devices, in memory and on disk. It is safe for
 // concurrent use. A file that is damaged, or of another driver or set of kernels, counts
@@ -89,7 +93,7 @@ func (b *Book) ask(ctx context.Context, retest bool) *Report {
 			d, known := b.read(name, info)
 			switch {
 			case known && !retest:
-				d = b.afterLoss(ctx, name, d)
+				d = b.again(ctx, name, d)
 			case info.Software && !(known && d.State != Untested):
 				d = Device{Info: info, Driven: name, State: Untested}
 			default:
@@ -101,14 +105,22 @@ func (b *Book) ask(ctx context.Context, retest bool) *Report {
 	return r
 }
 
-// afterLoss tests a device again that was lost before this start. One that was lost too
-// often stays where it is until somebody asks for a test.
-func (b *Book) afterLoss(ctx context.Context, driver string, d Device) Device {
-	if d.Lost == "" || d.State != Quarantined || d.Losses >= maxLosses {
+// again tests a device anew at the beginning of a start where there is hope for it.
+func (b *Book) again(ctx context.Context, driver string, d Device) Device {
+	if !d.Again() {
 		return d
 	}
-	again := b.test(ctx, driver, d.Info)
+	again := b.Prober.Test(ctx, driver, d.Info, b.Now())
+	if ctx.Err() != nil {
+		return d
+	}
 	again.Losses, again.Lost, again.Rates = d.Losses, d.Lost, d.Rates
+	switch {
+	case again.Ends > 0:
+		again.Ends += d.Ends
+	case again.State == Quarantined: // it computes wrongly, which is not for having been lost
+		again.Lost = ""
+	}
 	b.keep(again)
 	return again
 }
@@ -120,6 +132,14 @@ func (b *Book) test(ctx context.Context, driver string, info device.Info) Device
 		b.keep(d)
 	}
 	return d
+}
+
+// Opens tells in a child process whether a device can be opened, where there are children.
+func (b *Book) Opens(ctx context.Context, d Device) error {
+	if b.Prober.Command == nil {
+		return nil
+	}
+	return b.Prober.Opens(ctx, d.Driven, d.ID)
 }
 
 // Ready is the device for use: a software renderer, which is found untested, is tested

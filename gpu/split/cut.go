@@ -149,6 +149,8 @@ func needsTokens(op ops.Op) bool {
 	switch o := op.(type) {
 	case *ops.Embed:
 		return !o.ByPosition
+	case *ops.Deepstack:
+		return true // and its slices of their embeddings
 	case *ops.LowRank:
 		return o.ByToken
 	}
@@ -160,7 +162,7 @@ func needsTokens(op ops.Op) bool {
 func before(p *ops.Plan, k int, cross []crossing, width int) (half, error) {
 	h, add := newHalf(p)
 	q := h.plan
-	q.Vocab, q.Tokens = width, p.TokenIDs()
+	q.Vocab, q.Tokens, q.Slices = width, p.TokenIDs(), p.Slices
 	for _, op := range p.Ops[:k] {
 		if err := add(op, func(v ops.View) ops.View { return v }); err != nil {
 			return *h, err
@@ -205,7 +207,7 @@ func after(p *ops.Plan, k int, cross []crossing, width int) (half, error) {
 // newHalf is an empty half and what adds an operation to it with what it refers to: the
 // views that view gives, and weights, caches, states and tables of its own.
 func newHalf(p *ops.Plan) (*half, func(op ops.Op, view func(ops.View) ops.View) error) {
-	q := &ops.Plan{Name: p.Name, Embed: p.Embed, Context: p.Context, Adapters: p.Adapters, Buffers: slices.Clone(p.Buffers)}
+	q := &ops.Plan{Name: p.Name, Embed: p.Embed, Context: p.Context, Spans: p.Spans, Adapters: p.Adapters, Buffers: slices.Clone(p.Buffers)}
 	h := &half{plan: q}
 	var tables []int
 	own := func(list *[]int, i int) int {

@@ -46,6 +46,7 @@ func (p *Program) Run(b *ops.Batch, r *ops.Result) error {
 	rows := len(b.Tokens)
 	early, late := p.batches[0], p.batches[1]
 	early.Tokens, early.Pos, early.Slot, early.Embeds, early.Scales = b.Tokens, b.Pos, b.Slot, b.Embeds, b.Scales
+	early.Rotary, early.Spans, early.Stop = b.Rotary, b.Spans, b.Stop
 	early.Outs, early.Want = early.Outs[:rows], early.Want[:rows]
 	early.Pages = p.rt.sides[0].tables(p.rt, b.Pages)
 	if err := p.halves[0].Run(&early, &p.rows); err != nil {
@@ -55,6 +56,7 @@ func (p *Program) Run(b *ops.Batch, r *ops.Result) error {
 		return p.rt.sides[0].failed("run", err)
 	}
 	late.Tokens, late.Pos, late.Slot, late.Outs, late.Want, late.Scales = late.Tokens[:rows], b.Pos, b.Slot, b.Outs, b.Want, b.Scales
+	late.Rotary, late.Spans, late.Stop = b.Rotary, b.Spans, b.Stop
 	late.Embeds = p.embeds[:rows*p.rt.width]
 	late.Pages = p.rt.sides[1].tables(p.rt, b.Pages)
 	if err := p.halves[1].Run(&late, r); err != nil {

@@ -167,11 +167,14 @@ func TestNewToleratesOddities(t *testing.T) {
 		"tokenizer.ggml.token_type": []int64{1, 99, -1, 1, 1}, "tokenizer.ggml.bos_token_id": uint64(1 << 40), "tokenizer.ggml.eos_token_id": uint64(5),
 		"tokenizer.ggml.suppress_tokens": []int64{-1, 3, 5, 1 << 40},
 	}
-	for _, model := range []string{"gpt2", "llama", "bert", "t5", "gemma4"} {
+	for model, family := range map[string]string{"gpt2": "bpe", "llama": "spm", "bert": "wpm", "t5": "unigram", "gemma4": "bpe"} {
 		t.Run(model, func(t *testing.T) {
 			tok, err := New(base.with("tokenizer.ggml.model", model))
 			if err != nil {
 				t.Fatal(err)
+			}
+			if tok.Family() != family {
+				t.Errorf("family %s, want %s", tok.Family(), family)
 			}
 			for _, s := range []string{"", "ab", "a b\n", "\xff\xfea", strings.Repeat("ab", 600)} {
 				for _, id := range tok.Encode(s, asPrompt) {

@@ -242,6 +242,20 @@ func (t *Tokenizer) appendEnd(ids []TokenID) []TokenID {
 // Model returns tokenizer.ggml.model.
 func (t *Tokenizer) Model() string { return t.model }
 
+// Family returns which kind of tokenizer that is: "bpe", "spm" (SentencePiece with merges),
+// "unigram" or "wpm" (WordPiece).
+func (t *Tokenizer) Family() string {
+	switch t.model {
+	case "llama":
+		return "spm"
+	case "bert":
+		return "wpm"
+	case "t5":
+		return "unigram"
+	}
+	return "bpe"
+}
+
 // Pre returns the name of the pre-tokenizer of a BPE model, else "".
 func (t *Tokenizer) Pre() string { return t.pre }
 

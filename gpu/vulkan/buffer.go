@@ -222,10 +222,14 @@ func (b *Buffer) invalidate(offset, n int64) error {
 	return b.d.check("read", C.gv_invalidate(b.d.c, b.c.memory, at, size))
 }
 
-// Close frees the memory. It fails as long as a program uses the buffer.
+// Close frees the memory. It fails as long as a program uses the buffer, or the device is
+// late: freeing memory waits for what runs in some drivers.
 func (b *Buffer) Close() error {
 	if b.closed || b.d.closed {
 		return nil
+	}
+	if b.d.late() {
+		return b.d.Health()
 	}
 	if b.users > 0 {
 		return fmt.Errorf("vulkan: close: %d programs use the buffer", b.users)

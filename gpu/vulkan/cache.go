@@ -9,7 +9,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,6 +16,8 @@ import (
 	"path/filepath"
 	"strings"
 	"unsafe"
+
+	"ganglion/gpu/device/cachedir"
 )
 
 // pipelineCache is the driver's cache of compiled pipelines and its file. The file is
@@ -74,10 +75,10 @@ func (c *pipelineCache) close(d *Device) {
 
 // load reads the file; nil when there is none that can be trusted.
 func (c *pipelineCache) load() []byte {
-	if c.folder == "" || private(c.folder) != nil {
+	if c.folder == "" {
 		return nil
 	}
-	f, err := os.Open(filepath.Join(c.folder, c.name))
+	f, err := cachedir.Open(c.folder, filepath.Join(c.folder, c.name))
 	if err != nil {
 		return nil
 	}
@@ -132,7 +133,7 @@ func (c *pipelineCache) write(d *Device) error {
 	if err := os.MkdirAll(c.folder, 0o700); err != nil {
 		return err
 	}
-	if err := private(c.folder); err != nil {
+	if err := cachedir.Private(c.folder); err != nil {
 		return err
 	}
 	if err := replace(filepath.Join(c.folder, c.name), c.encode(data)); err != nil {
@@ -168,18 +169,6 @@ func (c *pipelineCache) prune() {
 			os.Remove(filepath.Join(c.folder, name))
 		}
 	}
-}
-
-// private refuses a folder that others may write to.
-func private(folder string) error {
-	s, err := os.Lstat(folder)
-	if err != nil {
-		return err
-	}
-	if !s.IsDir() {
-		return errors.New("vulkan: cache: not a folder")
-	}
-	return ownedAlone(s)
 }
 
 // replace writes a file whole or not at all.

@@ -140,3 +140,29 @@ func TestCacheNeedsPrivateFolder(t *testing.T) {
 	}
 	compileOne(t, Options{CacheDir: file})
 }
+
+// Whatever says that another driver or device compiled is a part of the file's name and of
+// its header; the partner changes nothing.
+func TestCacheNamesDriverAndDevice(t *testing.T) {
+	d := openTest(t, Options{})
+	one := newPipelineCache(&d.props, Options{Kernels: "a"})
+	same := newPipelineCache(&d.props, Options{Kernels: "a"})
+	if same.name != one.name || !bytes.Equal(same.header, one.header) {
+		t.Error("the same device has another cache")
+	}
+	vendor, number, version, driver, pipelines := d.props, d.props, d.props, d.props, d.props
+	vendor.vendor++
+	number.device++
+	version.driver_version++
+	driver.driver_uuid[15]++
+	pipelines.cache_uuid[15]++
+	for what, c := range map[string]pipelineCache{
+		"vendor": newPipelineCache(&vendor, Options{Kernels: "a"}), "device": newPipelineCache(&number, Options{Kernels: "a"}),
+		"driver version": newPipelineCache(&version, Options{Kernels: "a"}), "driver UUID": newPipelineCache(&driver, Options{Kernels: "a"}),
+		"pipeline cache UUID": newPipelineCache(&pipelines, Options{Kernels: "a"}), "kernels": newPipelineCache(&d.props, Options{Kernels: "b"}),
+	} {
+		if c.name == one.name || bytes.Equal(c.header, one.header) {
+			t.Errorf("another %s has the same cache", what)
+		}
+	}
+}

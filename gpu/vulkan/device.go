@@ -16,9 +16,14 @@ import (
 
 var _ device.Device = (*Device)(nil)
 
-// closeWait is how long Close waits for what still runs: as long as the slowest driver's
-// watchdog (panthor, 5 s), so what has not ended by then never will.
-const closeWait = 5 * time.Second
+const (
+	// closeWait is how long Close waits for what still runs: as long as the slowest
+	// driver's watchdog (panthor, 5 s), so what has not ended by then never will.
+	closeWait = 5 * time.Second
+	// lateWait is how long closing the device waits once something has not ended in the
+	// time it was given.
+	lateWait = time.Second
+)
 
 // Device is an opened GPU with one queue.
 type Device struct {
@@ -39,8 +44,10 @@ type Device struct {
 	cache       pipelineCache
 
 	closeWait time.Duration
-	lost      atomic.Pointer[error]
-	closed    bool
+	// fate is why the device is of no use any more. A timeout is taken back when the fence
+	// passes after all.
+	fate   atomic.Pointer[error]
+	closed bool
 }
 
 // Open opens a device. The error wraps device.ErrUnsupported where there is no such
@@ -114,13 +121,14 @@ func (d *Device) Messages() []string { return d.in.take() }
 
 // Health is nil, or why the device is lost.
 func (d *Device) Health() error {
-	if err := d.lost.Load(); err != nil {
+	if err := d.fate.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
-// usable says why the device takes no more work.
+// usable says why the device takes no more work: one that has not ended something in time
+// is asked for nothing until that has ended after all.
 func (d *Device) usable(place string) error {
 	if d.closed {
 		return fmt.Errorf("vulkan: %s: %w", place, device.ErrClosed)
@@ -133,13 +141,20 @@ func (d *Device) check(place string, s status) error {
 	err := failure(place, s)
 	if err != nil && errors.Is(err, device.ErrLost) {
 		first := err // a variable of its own, for err would always be allocated
-		d.lost.CompareAndSwap(nil, &first)
+		d.fate.Store(&first)
 	}
 	return err
 }
 
+// late tells whether something has not ended in time and the device is not lost for that.
+func (d *Device) late() bool {
+	err := d.fate.Load()
+	return err != nil && errors.Is(*err, device.ErrTimeout)
+}
+
 // wait sleeps until a fence is signalled. The driver is asked in slices, so that one
-// that takes long waits amiss is left after one of them.
+// that takes long waits amiss is left after one of them. A fence that is late makes the
+// device late for all who use it, until one passes.
 func (d *Device) wait(place string, f C.VkFence, timeout time.Duration) error {
 	const slice = 200 * time.Millisecond
 	timeout = min(timeout, 1000*time.Hour) // the clock ends
@@ -148,17 +163,24 @@ func (d *Device) wait(place string, f C.VkFence, timeout time.Duration) error {
 		left := max(time.Until(deadline), 0)
 		s := C.gv_wait(d.c, f, C.uint64_t(min(left, slice)))
 		if s.result != C.VK_TIMEOUT {
-			return d.check(place, s)
+			err := d.check(place, s)
+			if err == nil && d.late() {
+				d.fate.Store(nil) // late, but alive
+			}
+			return err
 		}
 		if left <= slice && time.Until(deadline) <= 0 {
-			return fmt.Errorf("vulkan: %s: after %v: %w", place, timeout, device.ErrTimeout)
+			err := fmt.Errorf("vulkan: %s: after %v: %w", place, timeout, device.ErrTimeout)
+			d.fate.CompareAndSwap(nil, &err)
+			return err
 		}
 	}
 }
 
 // Close waits for what runs and frees everything. When something has not ended after five
-// seconds, freeing what it uses would not be safe: the device is left as it is until the
-// process ends, and the error wraps device.ErrTimeout.
+// seconds, or was late before and has not ended after one more, freeing what it uses would
+// not be safe: the device is left as it is until the process ends, and the error wraps
+// device.ErrTimeout.
 func (d *Device) Close() error {
 	if d.closed {
 		return nil
@@ -188,7 +210,11 @@ func (d *Device) Close() error {
 
 // drain waits for all that was submitted. A lost device runs nothing any more.
 func (d *Device) drain() error {
-	deadline := time.Now().Add(d.closeWait)
+	wait := d.closeWait
+	if d.late() {
+		wait = min(wait, lateWait)
+	}
+	deadline := time.Now().Add(wait)
 	for p := range d.programs {
 		if err := p.settle("close", time.Until(deadline)); errors.Is(err, device.ErrTimeout) {
 			return err

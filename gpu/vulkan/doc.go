@@ -28,5 +28,5 @@
 //
 // A device and all that it made belong to one goroutine at a time, except Info, Limits,
 // Caps, Health and Messages. A driver that hangs inside a call hangs its goroutine: who
-// must go on, waits for it elsewhere.
+// must go on, waits for it elsewhere (gpu/device/watch).
 package vulkan

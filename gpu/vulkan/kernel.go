@@ -110,7 +110,7 @@ func (d *Device) admit(place string, s *device.Shader, constants []uint32) ([]ui
 		{"storage buffers", len(s.Bindings) - texels, l.StorageBuffers},
 		{"texel buffers", texels, clampInt(d.props.texel_buffers)},
 		{"bytes of parameters", s.ParamBytes, l.ParamBytes},
-		{"bytes of shared memory", s.Shared, l.SharedBytes},
+		{"bytes of shared memory", s.SharedBytes(constants), l.SharedBytes},
 	} {
 		if c.have > c.max {
 			return nil, fmt.Errorf("vulkan: %s: %d %s, at most %d: %w", place, c.have, c.what, c.max, device.ErrLimit)
@@ -140,10 +140,13 @@ func (d *Device) layout(place string, k layoutKey) (C.gv_layout, error) {
 // Shader is what the kernel was compiled from.
 func (k *Kernel) Shader() *device.Shader { return k.shader }
 
-// Close frees the pipeline. It fails as long as a program uses it.
+// Close frees the pipeline. It fails as long as a program uses it, or the device is late.
 func (k *Kernel) Close() error {
 	if k.closed || k.d.closed {
 		return nil
+	}
+	if k.d.late() {
+		return k.d.Health()
 	}
 	if k.users > 0 {
 		return fmt.Errorf("vulkan: close: %d programs use kernel %s", k.users, k.shader.Name)

@@ -101,10 +101,13 @@ func (f *Fence) Times() []time.Duration {
 }
 
 // Close waits for the program's last submission and frees it. It fails when that has not
-// ended after five seconds.
+// ended after five seconds, and at once on a device that is late already.
 func (p *Program) Close() error {
 	if p.closed || p.d.closed {
 		return nil
+	}
+	if p.d.late() {
+		return p.d.Health()
 	}
 	if err := p.settle("close", p.d.closeWait); errors.Is(err, device.ErrTimeout) {
 		return err

@@ -13,9 +13,9 @@ import (
 
 const (
 	stagingBytes = 8 << 20
-	// transferWait is how long one piece of a transfer may take: a thousand times what
+	// transferWait is how long one piece of a transfer may take: hundreds of times what
 	// the slowest bus needs.
-	transferWait = 10 * time.Second
+	transferWait = 3 * time.Second
 )
 
 // staging carries bytes to and from memory that the host cannot see, in pieces, through

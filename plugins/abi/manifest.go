@@ -93,6 +93,7 @@ const (
 	MaxStepFuel      = 64_000_000
 	MaxOpenFuel      = 400_000_000
 	MaxForced        = 256     // tokens a step
+	MaxAuxiliary     = 2       // auxiliary sequences of a request
 	MaxTextBytes     = 4 << 10 // that a text hook is called with
 )
 
@@ -123,7 +124,7 @@ type Manifest struct {
 	Title, Description, License, Homepage string
 
 	Slot            Slot
-	Hooks           HookSet // 0: those that are exported
+	Hooks           HookSet // 0: those that are exported; of a plugin that is loaded never
 	View            View
 	Truncates       bool
 	ArgmaxInvariant bool
@@ -136,6 +137,11 @@ type Manifest struct {
 
 	MinVocab   int
 	Tokenizers []string // empty: any
+}
+
+// FitsTokenizer tells whether the plugin is for models with a kind of tokenizer.
+func (m *Manifest) FitsTokenizer(kind string) bool {
+	return len(m.Tokenizers) == 0 || slices.Contains(m.Tokenizers, kind)
 }
 
 // Can tells whether a capability is asked for.
@@ -261,6 +267,9 @@ func (m *Manifest) view(v, o *members) {
 
 func (m *Manifest) policy(o *members) {
 	m.Truncates, m.ArgmaxInvariant = o.bool("truncates"), o.bool("argmax_invariant")
+	if err := m.CheckInvariant(); err != nil {
+		o.fail("argmax_invariant", "%v", err)
+	}
 	draft := DraftSnapshot
 	if m.Hooks.Has(HookRun) {
 		draft = DraftRefuse
@@ -275,6 +284,17 @@ func (m *Manifest) policy(o *members) {
 		onError = OnErrorFail
 	}
 	m.OnError = o.oneOf("on_error", onError, OnErrorFail, OnErrorSkip, OnErrorRestart)
+}
+
+// CheckInvariant refuses a plugin that says it never changes the likeliest token and has a
+// hook by which it may: such a promise would keep it out of requests that it acts on.
+func (m *Manifest) CheckInvariant() error {
+	for _, h := range [...]Hook{HookPrompt, HookPlan, HookText} {
+		if m.ArgmaxInvariant && m.Hooks.Has(h) {
+			return fmt.Errorf("argmax_invariant with the hook %s", h)
+		}
+	}
+	return nil
 }
 
 func (m *Manifest) limits(l, o *members) {
@@ -293,7 +313,7 @@ func (m *Manifest) config(o *members) {
 	if !ok {
 		v = map[string]any{"type": "object", "additionalProperties": false}
 	}
-	s, err := parseSchema(v, "/config_schema")
+	s, err := parseSchema(v, "/config_schema", newBudget())
 	if err == nil && s.types != typeObject {
 		err = faultf("/config_schema/type", "is not \"object\"")
 	}

@@ -37,11 +37,13 @@ type Schema struct {
 	bounds     []bound
 	length     [2]int // of a string in characters
 	pattern    *regexp.Regexp
+	program    int // instructions of the pattern, at most
 	items      *Schema
 	count      [2]int // of an array
 	other      any    // default
 	hasDefault bool
 	size       int // of the default as JSON
+	listed     int // of enum and const as JSON: what comparing a value with them may take
 }
 
 // bound is one of the four keywords that bound a number.
@@ -66,7 +68,7 @@ func ParseSchema(b []byte) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("abi: schema: %w", err)
 	}
-	s, err := parseSchema(v, "")
+	s, err := parseSchema(v, "", newBudget())
 	if err != nil {
 		return nil, fmt.Errorf("abi: schema: %w", err)
 	}
@@ -76,7 +78,7 @@ func ParseSchema(b []byte) (*Schema, error) {
 // Raw is the schema as JSON, for forms. It must not be changed.
 func (s *Schema) Raw() json.RawMessage { return s.raw }
 
-func parseSchema(v any, at string) (*Schema, error) {
+func parseSchema(v any, at string, b *budget) (*Schema, error) {
 	o, err := object(v, at)
 	if err != nil {
 		return nil, err
@@ -86,21 +88,20 @@ func parseSchema(v any, at string) (*Schema, error) {
 		return nil, faultf(at, "%v", err)
 	}
 	s.parseTypes(o)
-	s.parseObject(o)
+	s.parseObject(o, b)
 	s.parseNumbers(o)
 	s.length = [2]int{o.int("minLength", 0, 0, maxCount), o.int("maxLength", maxCount, 0, maxCount)}
 	s.count = [2]int{o.int("minItems", 0, 0, maxCount), o.int("maxItems", maxCount, 0, maxCount)}
-	if p := o.text("pattern", 1<<10); p != "" {
-		if s.pattern, err = regexp.Compile(p); err != nil {
-			o.fail("pattern", "%v", err)
-		}
-	}
+	s.parsePattern(o, b)
 	if items, ok := o.take("items"); ok {
-		s.items, err = parseSchema(items, step(at, "items"))
+		s.items, err = parseSchema(items, step(at, "items"), b)
 		o.keep(err)
 	}
 	s.enum = o.list("enum", 1024)
 	s.constant, s.isConst = o.take("const")
+	if s.isConst || len(s.enum) > 0 {
+		s.listed = len(show(s.enum)) + len(show(s.constant))
+	}
 	o.text("title", 200)
 	o.text("description", 8<<10)
 	s.other, s.hasDefault = o.take("default")
@@ -108,7 +109,8 @@ func parseSchema(v any, at string) (*Schema, error) {
 		return nil, err
 	}
 	if s.hasDefault {
-		if s.other, err = s.checked(s.other, step(at, "default")); err != nil {
+		b.defaults = maxDefaults
+		if s.other, err = s.check(s.other, &place{text: step(at, "default"), index: -1}, b); err != nil {
 			return nil, err
 		}
 		whole, err := json.Marshal(s.other)
@@ -143,7 +145,7 @@ func (s *Schema) parseTypes(o *members) {
 	}
 }
 
-func (s *Schema) parseObject(o *members) {
+func (s *Schema) parseObject(o *members, b *budget) {
 	if v, ok := o.take("properties"); ok {
 		at := step(o.at, "properties")
 		m, isObject := v.(map[string]any)
@@ -152,7 +154,7 @@ func (s *Schema) parseObject(o *members) {
 		}
 		s.properties = make(map[string]*Schema, len(m))
 		for _, name := range sortedNames(m) {
-			p, err := parseSchema(m[name], step(at, name))
+			p, err := parseSchema(m[name], step(at, name), b)
 			o.keep(err)
 			s.properties[name] = p
 		}
@@ -206,18 +208,34 @@ func (s *Schema) Fill(config []byte) (json.RawMessage, error) {
 	return out, nil
 }
 
-// maxDefaults bounds the defaults that are filled into one configuration, in bytes of JSON:
-// arrays in the defaults of arrays multiply.
-const maxDefaults = 1 << 20
+// What one check may take. Arrays in the defaults of arrays multiply, and so do patterns,
+// lists of values and members with the elements that are held against them.
+const (
+	maxDefaults = 1 << 20 // bytes of JSON that are filled in
+	maxWork     = 1 << 24 // bytes that are compared, times the instructions of patterns
+)
+
+// budget is what is left of a check, and of the patterns of a schema that is being read.
+type budget struct{ defaults, work, programs int }
+
+func newBudget() *budget { return &budget{maxDefaults, maxWork, maxPatterns} }
+
+// spend takes work; false where there is not enough.
+func (b *budget) spend(work int) bool {
+	b.work -= min(work, maxWork+1)
+	return b.work >= 0
+}
 
 // checked returns a value with its defaults.
 func (s *Schema) checked(v any, at string) (any, error) {
-	room := maxDefaults
-	return s.check(v, &place{text: at, index: -1}, &room)
+	return s.check(v, &place{text: at, index: -1}, newBudget())
 }
 
-// check is checked with room for so many bytes of defaults.
-func (s *Schema) check(v any, at *place, room *int) (any, error) {
+// check is checked within a budget.
+func (s *Schema) check(v any, at *place, b *budget) (any, error) {
+	if !b.spend(s.listed) {
+		return nil, overworked(at)
+	}
 	if have := typeOf(v); s.types != 0 && s.types&have == 0 {
 		return nil, faultf(at.pointer(), "is not %s", s.typeNames())
 	}
@@ -233,27 +251,30 @@ func (s *Schema) check(v any, at *place, room *int) (any, error) {
 		if !ok {
 			return nil, faultf(at.pointer(), "%s is out of the range of numbers", t)
 		}
-		for _, b := range s.bounds {
-			if !b.ok(f, b.limit) {
-				return nil, faultf(at.pointer(), "%s breaks %s %v", t, b.keyword, b.limit)
+		for _, n := range s.bounds {
+			if !n.ok(f, n.limit) {
+				return nil, faultf(at.pointer(), "%s breaks %s %v", t, n.keyword, n.limit)
 			}
 		}
 	case string:
 		if n := utf8.RuneCountInString(t); n < s.length[0] || n > s.length[1] {
 			return nil, faultf(at.pointer(), "has %d characters, allowed are %s", n, span(s.length))
 		}
+		if s.pattern != nil && !b.spend(s.program*(len(t)+1)) {
+			return nil, overworked(at)
+		}
 		if s.pattern != nil && !s.pattern.MatchString(t) {
 			return nil, faultf(at.pointer(), "does not match %s", s.pattern)
 		}
 	case []any:
-		return s.checkArray(t, at, room)
+		return s.checkArray(t, at, b)
 	case map[string]any:
-		return s.checkObject(t, at, room)
+		return s.checkObject(t, at, b)
 	}
 	return v, nil
 }
 
-func (s *Schema) checkArray(list []any, at *place, room *int) (any, error) {
+func (s *Schema) checkArray(list []any, at *place, b *budget) (any, error) {
 	if n := len(list); n < s.count[0] || n > s.count[1] {
 		return nil, faultf(at.pointer(), "has %d elements, allowed are %s", n, span(s.count))
 	}
@@ -264,21 +285,24 @@ func (s *Schema) checkArray(list []any, at *place, room *int) (any, error) {
 	for i, v := range list {
 		here.index = i
 		var err error
-		if out[i], err = s.items.check(v, here, room); err != nil {
+		if out[i], err = s.items.check(v, here, b); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func (s *Schema) checkObject(m map[string]any, at *place, room *int) (any, error) {
+func (s *Schema) checkObject(m map[string]any, at *place, b *budget) (any, error) {
+	if !b.spend(8 * (len(s.properties) + len(s.required))) {
+		return nil, overworked(at)
+	}
 	out, here := make(map[string]any, len(m)), &place{up: at, index: -1}
 	for _, name := range sortedNames(m) {
 		here.text = name
 		p, known := s.properties[name]
 		switch {
 		case known:
-			v, err := p.check(m[name], here, room)
+			v, err := p.check(m[name], here, b)
 			if err != nil {
 				return nil, err
 			}
@@ -291,7 +315,7 @@ func (s *Schema) checkObject(m map[string]any, at *place, room *int) (any, error
 	}
 	for name, p := range s.properties {
 		if _, have := out[name]; !have && p.hasDefault {
-			if *room -= p.size; *room < 0 {
+			if b.defaults -= p.size; b.defaults < 0 {
 				return nil, faultf(at.pointer(), "its defaults are more than %d bytes", maxDefaults)
 			}
 			out[name] = p.other
@@ -304,6 +328,10 @@ func (s *Schema) checkObject(m map[string]any, at *place, room *int) (any, error
 		}
 	}
 	return out, nil
+}
+
+func overworked(at *place) error {
+	return faultf(at.pointer(), "comparing it and what is before it takes more than %d steps", maxWork)
 }
 
 func typeOf(v any) int {

@@ -13,14 +13,10 @@ import (
 	"testing"
 
 	"ganglion/plugins/sdk"
+	"ganglion/plugins/wasm/wasmtest"
 )
 
 var update = flag.Bool("update", false, "write the modules built from src to wasm")
-
-// required tells whether GANGLION_REQUIRE asks for the compilers of plugins.
-func required() bool {
-	return slices.Contains(strings.Split(os.Getenv("GANGLION_REQUIRE"), ","), "wasm")
-}
 
 // compilers are those of Debian 12: others make other bytes of the same source.
 var compilers = map[string]string{
@@ -31,7 +27,7 @@ var compilers = map[string]string{
 func TestModulesAreBuiltFromSource(t *testing.T) {
 	for name, version := range compilers {
 		if out, err := exec.Command(name, "--version").Output(); err != nil || !strings.Contains(string(out), version) {
-			if required() {
+			if wasmtest.Required() {
 				t.Fatalf("GANGLION_REQUIRE asks for %s, found %q, %v", version, out, err)
 			}
 			t.Skipf("no %s here", version)
@@ -48,7 +44,7 @@ func TestModulesAreBuiltFromSource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := sdk.Build(context.Background(), filepath.Dir(s))
-			if errors.Is(err, sdk.ErrNoToolchain) && !required() {
+			if errors.Is(err, sdk.ErrNoToolchain) && !wasmtest.Required() {
 				t.Skip(err)
 			}
 			if err != nil {

@@ -3,6 +3,7 @@ package builtin
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"ganglion/plugins/host"
 )
 
 // openToDoubt are the walks whose classes leave out characters above 0x7F: there the
@@ -316,5 +319,53 @@ func TestJumpForward(t *testing.T) {
 	g.call("rollback")
 	if a := g.call("plan"); a != 64 || !slices.Equal(g.forced(), before) {
 		t.Errorf("behind a rollback: actions %d, %v, want %v", a, g.forced(), before)
+	}
+}
+
+// TestOpeningHardConstraints: what a request can write into its configuration takes a small
+// part of the fuel of opening, for whoever could make a constraint run out of it thrice would
+// take it from everybody.
+func TestOpeningHardConstraints(t *testing.T) {
+	var classes strings.Builder // 900 sets that tell small letters apart last
+	for i := range 900 {
+		fmt.Fprintf(&classes, "[A-%c%c]", 'B'+i%24, rune(0xA1+i/24))
+	}
+	for c := 'a'; c <= 'z'; c++ {
+		fmt.Fprintf(&classes, "[%c]", c)
+	}
+	for _, c := range []struct {
+		name   string
+		config settings
+	}{
+		{"regex", settings{"pattern": classes.String()}},
+		{"grammar", settings{"gbnf": "root ::= " + classes.String() + strings.Repeat(` "abcdefghijklmnopqrstuvwxyz"`, 1000)}},
+		{"json-schema", settings{"schema": `{"enum":["` + strings.Repeat("abcdefghijklmnopqrstuvwxyz", 1200) + `"]}`}},
+	} {
+		open := func(fuel int) error {
+			p, err := newHost(t).Load(ctx, withOpenFuel(t, c.name, fuel))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			raw, err := json.Marshal(c.config)
+			if err == nil {
+				raw, err = p.Manifest().Schema.Fill(raw)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			i, err := p.Open(t.Context(), host.Open{Config: raw, Model: host.Model{Name: "m", Vocab: many, Context: 8192}, Services: host.Services{Vocab: large}})
+			if i != nil {
+				_ = i.Close()
+			}
+			return err
+		}
+		if err := open(100_000_000); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		var e *host.Error
+		if err := open(6_000_000); !errors.As(err, &e) || e.Code != host.CodeFuel {
+			t.Errorf("%s: with a small part of that %v: the test sees nothing", c.name, err)
+		}
 	}
 }

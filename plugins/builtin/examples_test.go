@@ -1,43 +1,23 @@
 package builtin
 
 import (
-	"context"
-	"errors"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"ganglion/plugins/js"
-	"ganglion/plugins/sdk"
+	"ganglion/plugins/sdk/sdktest"
 )
 
-// buildExample makes the module of a language's example.
-func buildExample(lang string) ([]byte, error) {
-	if lang != "js" {
-		return sdk.Build(context.Background(), "../sdk/"+lang+"/example")
-	}
-	script, err := os.ReadFile("../js/example/top-a.js")
-	if err != nil {
-		return nil, err
-	}
-	return js.Module(script)
-}
-
 // TestExamplesAgree: the SDKs' example does the same in every language, and what its
-// formula says.
+// formula says. It runs over wazero's own WASI; that it begins over the host's, the test
+// TestEveryLanguageLoads of plugins/host shows.
 func TestExamplesAgree(t *testing.T) {
-	for _, lang := range append(sdk.Languages(), "js") {
+	for _, lang := range sdktest.Languages() {
 		t.Run(lang, func(t *testing.T) {
-			file, err := buildExample(lang)
-			if errors.Is(err, sdk.ErrNoToolchain) && !required() {
-				t.Skip(err)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			file := sdktest.Example(t, lang)
 			if _, answer := openedFile(t, file, settings{"a": 0}, of()); answer != 1 {
 				t.Errorf("switched off: gg_open returns %d", answer)
 			}

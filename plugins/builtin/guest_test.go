@@ -13,10 +13,11 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
+	"ganglion/plugins/meter"
 	"ganglion/plugins/wasm"
 )
 
-// guest runs one plugin with hand-made frames and no host behind it.
+// guest runs one plugin, metered, with hand-made frames and no host behind it.
 type guest struct {
 	t      testing.TB
 	m      api.Module
@@ -88,9 +89,22 @@ func openedFile(t testing.TB, file []byte, config any, v *vocabulary) (*guest, i
 	}
 	g.hostModule(r)
 	wasi_snapshot_preview1.MustInstantiate(ctx, r)
-	m, err := r.InstantiateWithConfig(ctx, file, wazero.NewModuleConfig().WithName("guest").WithStartFunctions("_initialize"))
+	// Metered, as the server runs it, with fuel for all that a test does.
+	metered, _, err := meter.Rewrite(file)
 	if err != nil {
 		t.Fatal(err)
+	}
+	m, err := r.InstantiateWithConfig(ctx, metered, wazero.NewModuleConfig().WithName("guest").WithStartFunctions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.ExportedGlobal(meter.Rest).(api.MutableGlobal).Set(1 << 60)
+	for _, name := range []string{meter.Start, "_initialize"} {
+		if f := m.ExportedFunction(name); f != nil {
+			if _, err := f.Call(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	g.m = m
 	g.frame = g.alloc(frameBytes, 64)

@@ -1,17 +1,21 @@
 package builtin
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"testing"
+	"time"
 
 	"ganglion/plugins/abi"
 	"ganglion/plugins/host"
 	"ganglion/plugins/js"
+	"ganglion/plugins/wasm"
 )
 
 // manyVocab has 262,144 tokens: the bytes, and words of letters, digits and signs that
@@ -85,6 +89,12 @@ func opening(t testing.TB, r *host.Runtime, file []byte, config settings) *host.
 
 func openPlugin(t testing.TB, p *host.Plugin, config settings) *host.Instance {
 	t.Helper()
+	return openWith(t, p, config, large)
+}
+
+// openWith opens an instance over a vocabulary of as many tokens.
+func openWith(t testing.TB, p *host.Plugin, config settings, v host.Vocabulary) *host.Instance {
+	t.Helper()
 	raw, err := json.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
@@ -96,8 +106,8 @@ func openPlugin(t testing.TB, p *host.Plugin, config settings) *host.Instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := p.Open(host.Open{Config: filled, Request: host.Request{Temperature: 1, MaxTokens: 4096, Seed: 7},
-		Model: host.Model{Name: "m", Vocab: many, Context: 8192}, Prompt: 16, Services: host.Services{Vocab: large, Text: func(int) []byte { return nil }}})
+	i, err := p.Open(t.Context(), host.Open{Config: filled, Request: host.Request{Temperature: 1, MaxTokens: 4096, Seed: 7},
+		Model: host.Model{Name: "m", Vocab: many, Context: 8192}, Prompt: 16, Services: host.Services{Vocab: v, Text: func(int) []byte { return nil }}})
 	if err != nil || i == nil {
 		t.Fatalf("%v, %v", i, err)
 	}
@@ -198,6 +208,33 @@ func BenchmarkHook(b *testing.B) {
 	}
 }
 
+// BenchmarkXTCAndMinP is a token with both plugins: frames of 256 candidates are written,
+// both hooks called. min-ns is the best token.
+func BenchmarkXTCAndMinP(b *testing.B) {
+	r := newHost(b)
+	var both []*host.Instance
+	var frames [][]byte
+	for name, config := range map[string]settings{"xtc": {"probability": 1, "threshold": 0.01}, "min-p": {"p": 0.05}} {
+		file, _ := Module(name)
+		i := opening(b, r, file, config)
+		fill(i, 1)
+		both, frames = append(both, i), append(frames, bytes.Clone(i.Frame()))
+	}
+	b.ReportAllocs()
+	least := time.Duration(1 << 62)
+	for b.Loop() {
+		began := time.Now()
+		for n, i := range both {
+			copy(i.Frame(), frames[n])
+			if a, _, err := i.Call(abi.HookLogits); err != nil || a == 0 {
+				b.Fatalf("actions %v, %v", a, err)
+			}
+		}
+		least = min(least, time.Since(began))
+	}
+	b.ReportMetric(float64(least.Nanoseconds()), "min-ns")
+}
+
 // BenchmarkOpenPlugin is what a request pays to begin.
 func BenchmarkOpenPlugin(b *testing.B) {
 	r := newHost(b)
@@ -216,5 +253,100 @@ func BenchmarkOpenPlugin(b *testing.B) {
 			}
 		})
 		p.Close()
+	}
+}
+
+// withOpenFuel is a plugin that may burn so much as it is opened.
+func withOpenFuel(t *testing.T, name string, fuel int) []byte {
+	t.Helper()
+	file, _ := Module(name)
+	module, err := wasm.Parse(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := module.Custom(abi.SectionManifest)
+	var manifest map[string]any
+	if err := json.Unmarshal(text, &manifest); err != nil {
+		t.Fatal(err)
+	}
+	limits, _ := manifest["limits"].(map[string]any)
+	all, ok := limits["fuel"].(map[string]any)
+	if !ok {
+		all = map[string]any{}
+		limits["fuel"] = all
+	}
+	all["open"] = fuel
+	if text, err = json.Marshal(manifest); err == nil {
+		file, err = wasm.DropCustom(file, abi.SectionManifest)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wasm.AppendCustom(file, abi.SectionManifest, text)
+}
+
+// TestOpeningDry: its breakers are few questions to a vocabulary of 262,144 tokens, for each
+// is paid for by the size of that.
+func TestOpeningDry(t *testing.T) {
+	for _, c := range []struct {
+		fuel   int
+		config settings
+		opens  bool
+	}{
+		{12_000_000, nil, true},
+		{12_000_000, settings{"breakers": []string{"\n", ":", "\"", "*", "a", "b", "c", ".", "]", "\\", "^", "-"}}, true},
+		{12_000_000, settings{"breakers": []string{".\n"}}, false}, // several characters are a question of their own
+		{2_000_000, nil, false},
+	} {
+		p, err := newHost(t).Load(context.Background(), withOpenFuel(t, "dry", c.fuel))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(c.config)
+		if c.config == nil {
+			raw = []byte("{}")
+		}
+		if err == nil {
+			raw, err = p.Manifest().Schema.Fill(raw)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		i, err := p.Open(t.Context(), host.Open{Config: raw, Model: host.Model{Name: "m", Vocab: many, Context: 8192}, Services: host.Services{Vocab: large}})
+		var e *host.Error
+		if (err == nil) != c.opens || err != nil && (!errors.As(err, &e) || e.Code != host.CodeFuel) {
+			t.Errorf("with %d fuel, %v: %v", c.fuel, c.config, err)
+		}
+		if i != nil {
+			_ = i.Close()
+		}
+		p.Close()
+	}
+}
+
+// TestEditsAreOfOneStep: what a plugin did at a step is gone at the next one.
+func TestEditsAreOfOneStep(t *testing.T) {
+	file, _ := Module("dry")
+	i := opening(t, newHost(t), file, settings{"breakers": []string{}})
+	plan := func(history ...uint32) (abi.Action, uint32) {
+		f, l := i.Frame(), i.Layout()
+		for k, id := range history {
+			binary.LittleEndian.PutUint32(f[l.History+4*k:], id)
+		}
+		binary.LittleEndian.PutUint32(f[abi.OffHistoryLen:], uint32(len(history)))
+		a, _, err := i.Call(abi.HookPlan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a, binary.LittleEndian.Uint32(i.Frame()[abi.OffEditN:])
+	}
+	repeats, other := []uint32{7, 8, 9, 5, 7, 8}, []uint32{1, 2, 3, 4, 5, 6}
+	for round := range 3 {
+		if a, n := plan(repeats...); a != abi.Edits || n != 1 {
+			t.Errorf("round %d: %v with %d edits, want one", round, a, n)
+		}
+		if a, n := plan(other...); a != 0 || n != 0 {
+			t.Errorf("round %d: %v with %d edits where nothing repeats", round, a, n)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -46,7 +47,7 @@ func (v *vocabulary) encode(text string) []uint32 {
 	for len(text) > 0 {
 		best, id := "", uint32(0)
 		for i, s := range v.pieces {
-			if s != "" && strings.HasPrefix(text, s) && len(s) > len(best) {
+			if s != "" && strings.HasPrefix(text, s) && (len(s) > len(best) || len(s) == len(best) && i < id) {
 				best, id = s, i
 			}
 		}
@@ -109,6 +110,88 @@ func (v *vocabulary) trie() []byte {
 		b = binary.LittleEndian.AppendUint32(b, w)
 	}
 	return b
+}
+
+// spans lays the pieces out as vocab_load does with kind 2, each span found by looking at all
+// texts that it is about.
+func (v *vocabulary) spans() []byte {
+	trie := v.trie()
+	n := binary.LittleEndian.Uint32(trie)
+	b := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, n), uint32(v.size))
+	var path []byte
+	var ends []uint32
+	for at := range n {
+		for len(ends) > 0 && ends[len(ends)-1] <= at {
+			path, ends = path[:len(path)-1], ends[:len(ends)-1]
+		}
+		link := binary.LittleEndian.Uint32(trie[8+8*at:])
+		before := len(path)
+		path, ends = append(path, byte(link)), append(ends, link>>8)
+		span := uint32(1 << 23)
+		if characters(string(path[:before])) {
+			below := []string{}
+			for k := at; k < link>>8; k++ {
+				if id := binary.LittleEndian.Uint32(trie[4+8*k:]); id != math.MaxUint32 {
+					below = append(below, v.pieces[id][before:])
+				}
+			}
+			span = spanOf(below...)
+		}
+		b = append(b, trie[4+8*at:12+8*at]...)
+		b = binary.LittleEndian.AppendUint32(b, span)
+	}
+	for id := range uint32(v.size) {
+		span := uint32(1 << 23)
+		if s := v.pieces[id]; s != "" {
+			span = spanOf(s)
+		}
+		b = binary.LittleEndian.AppendUint32(b, span)
+	}
+	return b
+}
+
+// characters tells whether a text ends at the end of a character, or in none.
+func characters(s string) bool {
+	for s != "" {
+		r, n := utf8.DecodeRuneInString(s)
+		if r == utf8.RuneError && n == 1 && !utf8.FullRuneInString(s) {
+			return false
+		}
+		s = s[n:]
+	}
+	return true
+}
+
+// spanOf is the span of texts.
+func spanOf(texts ...string) (span uint32) {
+	kinds := []string{"abcdef", "ghijklmnopqrstuvwxyz", "ABCDEF", "GHIJKLMNOPQRSTUVWXYZ", "0123456789", " ", "\n", "\t\r", "\"", "\\", "'",
+		",", ".", "-", "_", ":;!?", "()", "[]", "{}", "/@#&=+$%*^|~`", "<>"}
+	most := 0
+	for _, s := range texts {
+		for k := max(len(s)-3, 0); k < len(s); k++ { // the last character may lack bytes
+			if utf8.ValidString(s[:k]) && !utf8.FullRuneInString(s[k:]) {
+				s = s[:k] + "\uFFFD"
+			}
+		}
+		if !utf8.ValidString(s) {
+			return 1 << 23
+		}
+		most = max(most, utf8.RuneCountInString(s))
+		for _, r := range s {
+			bit := slices.IndexFunc(kinds, func(k string) bool { return strings.ContainsRune(k, r) })
+			switch {
+			case r >= 0x80:
+				bit = 22
+			case bit < 0:
+				bit = 21
+			}
+			span |= 1 << bit
+		}
+	}
+	if most > 254 {
+		return 1 << 23
+	}
+	return span | uint32(most)<<24
 }
 
 // in tells whether a token is in a mask of vocab_mask.
@@ -220,6 +303,7 @@ func (g *guest) hostModule(r wazero.Runtime) {
 	})
 	def("text_tail", func(_ context.Context, m api.Module, n, out, room uint32) int32 { return 0 })
 	def("rand_f32", func(_ context.Context) float32 { return 0.5 })
+	def("rest", func() int32 { return 0 })
 	def("rand_u32", func(_ context.Context) uint32 { return 0 })
 	def("tok_bytes", func(_ context.Context, m api.Module, id, out, room uint32) int32 {
 		return give(m, g.vocab.pieces[id], out, room)
@@ -263,10 +347,17 @@ func (g *guest) hostModule(r wazero.Runtime) {
 		g.writeWords(m, out, words)
 		return count
 	})
-	def("vocab_bytes", func(_ context.Context, kind uint32) int32 { return int32(len(g.vocab.trie())) })
+	loads := [3][]byte{}
+	load := func(kind uint32) []byte {
+		if loads[kind] == nil {
+			loads[1], loads[2] = g.vocab.trie(), g.vocab.spans()
+		}
+		return loads[kind]
+	}
+	def("vocab_bytes", func(_ context.Context, kind uint32) int32 { return int32(len(load(kind))) })
 	def("vocab_load", func(_ context.Context, m api.Module, kind, at uint32) int32 {
-		m.Memory().Write(at, g.vocab.trie())
-		return int32(len(g.vocab.trie()))
+		m.Memory().Write(at, load(kind))
+		return int32(len(load(kind)))
 	})
 	def("aux_open", func(_ context.Context, m api.Module, at, n, flags uint32) int32 { return 1 })
 	def("aux_logits", func(_ context.Context, m api.Module, seq, ids, n, out uint32) int32 {

@@ -33,7 +33,7 @@ const (
 	keyBytes     = 32
 	macSuffix    = ".mac"
 	buildPattern = "build-*"
-	maxEntry     = 512 << 20           // bytes of code
+	maxEntry     = 64 << 20            // bytes of code
 	keepEntries  = 90 * 24 * time.Hour // since it was used last
 )
 

@@ -30,6 +30,9 @@ func (i *Instance) Call(h abi.Hook) (actions abi.Action, fuel int64, err error) 
 	i.step = i.get(abi.OffStep)
 	most := i.p.Fuel(h)
 	i.put(abi.OffHook, uint32(h))
+	// What it answered at the call before is no part of this answer: guests add to both.
+	i.put(abi.OffEditN, 0)
+	i.put(abi.OffOutN, 0)
 	if i.p.r.interpreter {
 		i.put(abi.OffFlags, i.get(abi.OffFlags)|abi.FlagInterpreter)
 	}
@@ -37,6 +40,9 @@ func (i *Instance) Call(h abi.Hook) (actions abi.Action, fuel int64, err error) 
 	var r int32
 	var e *Error
 	if i.p.program && (h == abi.HookPlan || h == abi.HookLogits || h == abi.HookAccept) {
+		if i.program != nil && i.program.done {
+			return 0, 0, nil // it hears of no more events
+		}
 		r, e = i.resume(h)
 	} else {
 		f := i.g.hooks[h]
@@ -47,7 +53,7 @@ func (i *Instance) Call(h abi.Hook) (actions abi.Action, fuel int64, err error) 
 		i.stack[0] = uint64(i.at)
 		r, e = i.invoke(f, h)
 	}
-	if left := int64(i.g.fuel.Get()); left > 0 {
+	if left := i.left(); left > 0 {
 		fuel = most - left
 	} else {
 		fuel = most

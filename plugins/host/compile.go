@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -27,12 +28,11 @@ const moduleFile = "module.wasm"
 // pipeline and the one with the longest history of surprises, so it runs in a child with
 // limits; this process only maps the result.
 func (r *Runtime) compile(ctx context.Context, module []byte) (wazero.CompiledModule, error) {
-	r.compiling.Lock()
-	defer r.compiling.Unlock()
-	if err := ctx.Err(); err != nil {
+	if err := r.compiling.take(ctx); err != nil {
 		return nil, err
 	}
-	if r.store == nil || r.o.Compile == nil {
+	defer r.compiling.leave()
+	if r.store == nil {
 		return r.compileHere(ctx, module)
 	}
 	key := sha256.Sum256(module)
@@ -68,11 +68,11 @@ func (r *Runtime) compileInChild(ctx context.Context, key [sha256.Size]byte, mod
 	r.store.drop(key)
 	dir, err := os.MkdirTemp(r.store.dir, buildPattern)
 	if err != nil {
-		return fmt.Errorf("compile: %w", err)
+		return transient("compile: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if err := os.WriteFile(filepath.Join(dir, moduleFile), module, 0o600); err != nil {
-		return fmt.Errorf("compile: %w", err)
+		return transient("compile: %w", err)
 	}
 	most := r.o.CompileTime
 	if most == 0 {
@@ -89,15 +89,30 @@ func (r *Runtime) compileInChild(ctx context.Context, key [sha256.Size]byte, mod
 			return ctx.Err()
 		}
 		if limited.Err() != nil {
-			return fmt.Errorf("compile: not done after %v", most)
+			return transient("compile: not done after %v", most)
+		}
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || !exit.Exited() { // not begun, or killed
+			return transient("compile: the child ended: %w%s", err, said.first())
 		}
 		return fmt.Errorf("compile: the child ended: %w%s", err, said.first())
 	}
 	if err := r.store.take(key, dir); err != nil {
-		return fmt.Errorf("compile: %w", err)
+		return transient("compile: %w", err)
 	}
 	return nil
 }
+
+// ErrTransient is a failure of Load that says more about the machine than about the file:
+// the same file may load later.
+var ErrTransient = errors.New("host: it may load later")
+
+func transient(format string, args ...any) error { return &transientError{fmt.Errorf(format, args...)} }
+
+// transientError reads as the failure alone.
+type transientError struct{ error }
+
+func (e *transientError) Unwrap() []error { return []error{e.error, ErrTransient} }
 
 // tail keeps the beginning of what a child writes to its standard error: a Go program
 // that dies says why first.
@@ -129,6 +144,7 @@ func Child(args []string) error {
 	if err := limitChild(childSeconds, childBytes); err != nil {
 		return fmt.Errorf("host: child: %w", err)
 	}
+	closeNetwork() // where there is no such thing the rest holds all the same
 	module, err := readBounded(filepath.Join(args[0], moduleFile), 4*MaxFileBytes)
 	if err != nil {
 		return fmt.Errorf("host: child: %w", err)

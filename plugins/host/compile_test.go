@@ -3,10 +3,13 @@ package host
 import (
 	"context"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -47,7 +50,7 @@ func loadOnce(t *testing.T, cache string, file []byte) (children int, took time.
 		t.Fatal(err)
 	}
 	took = time.Since(began)
-	i, err := p.Open(opening(0))
+	i, err := p.Open(t.Context(), opening(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,11 +225,83 @@ func TestChildLimits(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux counts what a process writes to")
 	}
-	for mode, want := range map[string]string{"memory": "out of memory", "time": "signal: killed"} {
+	// Where there is no memory Go says so and ends, or falls over the zero that it got for some.
+	for mode, want := range map[string]string{"memory": "out of memory|SIGSEGV", "time": "signal: killed"} {
 		cmd := inChild(mode)(context.Background())
 		out, err := cmd.CombinedOutput()
-		if err == nil || !strings.Contains(string(out)+err.Error(), want) {
+		if err == nil || !regexp.MustCompile(want).MatchString(string(out)+err.Error()) {
 			t.Errorf("%s: %v: %.300s", mode, err, out)
 		}
+	}
+}
+
+// childOf runs the test binary as a child that compiles the smallest plugin, in a mode.
+func childOf(t *testing.T, mode string) (said string, cmd *exec.Cmd) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, moduleFile), minimal(0), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd = inChild(mode)(context.Background(), dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out) + err.Error(), cmd
+	}
+	if names := files(t, dir); len(names) != 2 {
+		t.Errorf("%s: nothing was compiled: %q", mode, names)
+	}
+	return string(out), cmd
+}
+
+// The limits of a child are those of the specification, as the system knows them once it
+// compiled, and measured: one that goes on to take 2 GiB ends with 1.
+func TestChildLimitsAsTheyAre(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells and counts them")
+	}
+	needsCompiler(t)
+	said, _ := childOf(t, "limits")
+	for _, want := range []string{`Max cpu time +10 +10 +seconds`, `Max data size +1073741824 +1073741824 +bytes`, `Max core file size +0 +0 +bytes`} {
+		if !regexp.MustCompile(want).MatchString(said) {
+			t.Errorf("a child works under\n%s, want %s", said, want)
+		}
+	}
+	said, cmd := childOf(t, "greed")
+	peak := peakMemory(cmd.ProcessState)
+	t.Logf("it had %d MiB", peak>>20)
+	if cmd.ProcessState.Success() || peak > 1<<30+1<<26 || peak < 1<<29 { // 64 MiB: what is mapped of files
+		t.Errorf("a child that wants 2 GiB had %d MiB: %v: %.300s", peak>>20, cmd.ProcessState, said)
+	}
+}
+
+// A child has no network: where it could open a port before, it cannot once it has begun.
+func TestChildHasNoNetwork(t *testing.T) {
+	if auditArchs := []string{"amd64", "arm64", "arm", "riscv64"}; runtime.GOOS != "linux" || !slices.Contains(auditArchs, runtime.GOARCH) {
+		t.Skip("it has one on this system")
+	}
+	needsCompiler(t)
+	said, _ := childOf(t, "network")
+	if !strings.Contains(said, "before: <nil>") { // the partner
+		t.Errorf("it had none before: the test sees nothing: %s", said)
+	}
+	if strings.Count(said, "after: ") != 2 || strings.Count(said, "operation not permitted") != 2 {
+		t.Errorf("it opens ports: %s", said)
+	}
+}
+
+// makeSocket opens a port of this machine.
+func makeSocket() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// Whatever a file holds, it is decided in 15 seconds: what the steps of Load may take.
+func TestStepsOfLoadAreBounded(t *testing.T) {
+	child := DefaultCompileTime + time.Second // until it is given up
+	if all := child + codeTime; childSeconds > 10 || DefaultCompileTime < childSeconds*time.Second || all > 14*time.Second {
+		t.Errorf("a child may work for %d s and is waited for %v, tests take %v, which is %v of 15 s", childSeconds, child, codeTime, all)
 	}
 }

@@ -16,5 +16,6 @@
 //
 // A hook costs the host no allocation. The package knows no model and no request: what a
 // guest may ask for comes in as small interfaces (services.go). It imports plugins/abi,
-// plugins/meter, plugins/sampling (the generator of random words alone) and plugins/wasm.
+// plugins/meter, plugins/rowstats, plugins/sampling (the generator of random words alone)
+// and plugins/wasm.
 package host

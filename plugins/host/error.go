@@ -20,6 +20,7 @@ const (
 	CodeLivelock Code = "livelock" // it takes back the same tokens again and again
 	CodeOpen     Code = "open"     // it refused the request
 	CodePanic    Code = "panic"    // a host function failed: a fault of ours
+	CodeStore    Code = "store"    // what it stored could not be written: the disk's fault
 	CodeError    Code = "error"    // a hook returned a number below 0
 )
 

@@ -3,11 +3,11 @@ package host
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"log/slog"
 	"math"
 	"strings"
+	"unsafe"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -58,6 +58,7 @@ var hostFunctions = []hostFunction{
 	{"aux_open", "iii", "i", func(i *Instance, s []uint64) { s[0] = result(i.auxOpen(arg(s[0]), arg(s[1]), arg(s[2]))) }},
 	{"aux_logits", "iiii", "i", func(i *Instance, s []uint64) { s[0] = result(i.auxLogits(arg(s[0]), arg(s[1]), arg(s[2]), arg(s[3]))) }},
 	{"aux_stats", "ii", "i", func(i *Instance, s []uint64) { s[0] = result(i.auxStats(arg(s[0]), arg(s[1]))) }},
+	{"rest", "", "i", func(_ *Instance, s []uint64) { s[0] = 0 }}, // every call of the host is one
 	{"next", "i", "i", func(i *Instance, s []uint64) { s[0] = result(i.next(int32(arg(s[0])))) }},
 }
 
@@ -70,6 +71,7 @@ func instantiateHost(ctx context.Context, r wazero.Runtime, module string, funct
 	for _, f := range functions {
 		b = b.NewFunctionBuilder().WithGoFunction(api.GoFunc(func(ctx context.Context, stack []uint64) {
 			i := ctx.(*callContext).i // every call of a guest is made with it
+			i.rest()
 			i.charge(0)
 			f.call(i, stack)
 		}), valueTypes(f.params), valueTypes(f.results)).Export(f.name)
@@ -91,8 +93,12 @@ func (i *Instance) charge(work int) {
 }
 
 func (i *Instance) burn(fuel int64) {
-	left := int64(i.g.fuel.Get()) - fuel
-	i.g.fuel.Set(uint64(left))
+	if now := int64(i.g.fuel.Get()); now >= fuel { // most often: it is in the breath at hand
+		i.g.fuel.Set(uint64(now - fuel))
+		return
+	}
+	left := i.left() - fuel
+	i.fuel(left)
 	if left < 0 {
 		i.throw(CodeFuel, "used all of %d in a host function", i.p.Fuel(i.hook))
 	}
@@ -125,35 +131,45 @@ func (i *Instance) give(b []byte, out, capacity uint32) int32 {
 	return int32(len(b))
 }
 
+// giveString is give, without a copy of what does not fit.
+func (i *Instance) giveString(s string, out, capacity uint32) int32 {
+	return i.give(unsafe.Slice(unsafe.StringData(s), len(s)), out, capacity)
+}
+
 var logLevels = [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
 
 func (i *Instance) log(level, at, n uint32) int32 {
-	b, ok := i.input(at, n)
+	b, ok := i.bytes(at, n)
 	switch {
 	case !ok || level >= uint32(len(logLevels)):
 		return abi.Invalid
-	case n > maxLogLine || i.logged+int(n) > maxLog:
+	case n > maxLogLine || !i.logged.take(int(n)):
 		return abi.OverQuota
 	}
-	i.logged += int(n)
+	i.burn(logFuel + int64(n)/bytesPerFuel)
+	i.tell(logLevels[level], b)
+	return 0
+}
+
+// tell logs a line.
+func (i *Instance) tell(level slog.Level, b []byte) {
 	to := i.services.Log
 	if to == nil {
 		to = i.p.r.o.Log
 	}
 	if to != nil {
 		m := i.p.manifest
-		to.Log(context.Background(), logLevels[level], "plugin says", "plugin", m.Name, "version", m.Version, "text", strings.ToValidUTF8(string(b), "\uFFFD"))
+		to.Log(context.Background(), level, "plugin says", "plugin", m.Name, "version", m.Version, "text", strings.ToValidUTF8(string(b), "\uFFFD"))
 	}
-	return 0
 }
 
 func (i *Instance) setError(at, n uint32) int32 {
-	b, ok := i.input(at, n)
-	switch {
-	case !ok:
-		return abi.Invalid
-	case n > maxErrorText:
+	if n > maxErrorText {
 		return abi.OverQuota
+	}
+	b, ok := i.input(at, n)
+	if !ok {
+		return abi.Invalid
 	}
 	i.said = strings.ToValidUTF8(string(b), "\uFFFD")
 	return 0
@@ -161,14 +177,18 @@ func (i *Instance) setError(at, n uint32) int32 {
 
 // place finds the value at a pointer into the text of gg_open.
 func (i *Instance) place(at, n uint32) (any, int32) {
+	if n > maxErrorText {
+		return nil, abi.Invalid
+	}
 	b, ok := i.input(at, n)
-	if !ok || n > maxErrorText {
+	if !ok {
 		return nil, abi.Invalid
 	}
 	if i.doc == nil {
 		if len(i.text) == 0 {
 			return nil, abi.NotFound
 		}
+		i.burn(textFuel * int64(len(i.text)))
 		d := json.NewDecoder(bytes.NewReader(i.text))
 		d.UseNumber()
 		_ = d.Decode(&i.doc) // we wrote it
@@ -203,9 +223,9 @@ func (i *Instance) openStr(at, n, out, capacity uint32) int32 {
 	}
 	s, ok := v.(string)
 	if ok {
-		return i.give([]byte(s), out, capacity)
+		return i.giveString(s, out, capacity)
 	}
-	i.charge(len(i.text)) // making it costs as much as all of it
+	i.burn(textFuel * int64(len(i.text))) // making it may cost as much as all of it
 	b, err := json.Marshal(v)
 	if err != nil {
 		return abi.Invalid
@@ -253,177 +273,9 @@ func (i *Instance) words(step uint32, h abi.Hook, draw uint32) [4]uint32 {
 // can tells whether the plugin may use a capability.
 func (i *Instance) can(capability string) bool { return i.p.manifest.Can(capability) }
 
-func (i *Instance) kvKey(at, n uint32) (string, int32) {
-	b, ok := i.input(at, n)
-	switch {
-	case !i.can(abi.CapKV) || i.services.Store == nil:
-		return "", abi.NotPermitted
-	case !ok || n == 0:
-		return "", abi.Invalid
-	case n > maxStoreKey:
-		return "", abi.OverQuota
-	}
-	i.burn(int64(len(i.state.writes))) // looking through them
-	return string(b), 0
-}
-
-func (i *Instance) kvGet(at, n, out, capacity uint32) int32 {
-	key, r := i.kvKey(at, n)
-	if r != 0 {
-		return r
-	}
-	v, ok := i.state.get(key)
-	if !ok {
-		return abi.NotFound
-	}
-	return i.give(v, out, capacity)
-}
-
-func (i *Instance) kvSet(at, n, from, size uint32) int32 {
-	key, r := i.kvKey(at, n)
-	if r != 0 {
-		return r
-	}
-	if size > maxStoreValue {
-		return abi.OverQuota
-	}
-	b, ok := i.input(from, size)
-	if !ok {
-		return abi.Invalid
-	}
-	if !i.state.set(key, append(make([]byte, 0, len(b)+1), b...)) { // never nil: that deletes
-		return abi.OverQuota
-	}
-	return 0
-}
-
-func (i *Instance) kvDel(at, n uint32) int32 {
-	key, r := i.kvKey(at, n)
-	if r != 0 {
-		return r
-	}
-	if _, ok := i.state.get(key); ok && !i.state.set(key, nil) {
-		return abi.OverQuota
-	}
-	return 0
-}
-
 func (i *Instance) clock() int64 {
 	if !i.can(abi.CapClock) || i.services.Clock == nil {
 		return abi.NotPermitted
 	}
 	return i.services.Clock()
-}
-
-func (i *Instance) assetRead(name, n, off, out, capacity uint32) int32 {
-	b, ok := i.input(name, n)
-	if !ok {
-		return abi.Invalid
-	}
-	asset, ok := i.p.assets[string(b)]
-	switch {
-	case !ok:
-		return abi.NotFound
-	case uint64(off) >= uint64(len(asset)):
-		return 0
-	}
-	rest := asset[off:]
-	return i.give(rest[:min(len(rest), int(capacity))], out, capacity)
-}
-
-func (i *Instance) metaSet(at, n, from, size uint32) int32 {
-	key, ok1 := i.input(at, n)
-	value, ok2 := i.input(from, size)
-	switch {
-	case !ok1 || !ok2 || n == 0 || !json.Valid(value):
-		return abi.Invalid
-	case i.meta+int(n)+int(size) > maxMeta:
-		return abi.OverQuota
-	}
-	i.meta += int(n) + int(size)
-	if i.services.Meta != nil {
-		i.services.Meta(strings.ToValidUTF8(string(key), "\uFFFD"), append([]byte(nil), value...))
-	}
-	return 0
-}
-
-// auxMost is how many auxiliary sequences a plugin may open: each is a row of every batch.
-const auxMost = 4
-
-func (i *Instance) auxOpen(at, n, _ uint32) int32 {
-	switch {
-	case !i.can(abi.CapAuxSeq) || i.services.Sequences == nil || i.hook != abi.HookPrompt:
-		return abi.NotPermitted
-	case n == 0 || n > 1<<20:
-		return abi.Invalid
-	case i.opened == auxMost:
-		return abi.OverQuota
-	}
-	b, ok := i.input(at, 4*n)
-	if !ok {
-		return abi.Invalid
-	}
-	prompt := make([]int32, n)
-	for k := range prompt {
-		id := binary.LittleEndian.Uint32(b[4*k:])
-		if id >= i.vocab {
-			return abi.Invalid
-		}
-		prompt[k] = int32(id)
-	}
-	seq, err := i.services.Sequences.Open(prompt)
-	if err != nil {
-		return abi.OverQuota
-	}
-	i.opened++
-	return int32(seq)
-}
-
-// auxReady tells whether there are logits of auxiliary sequences.
-func (i *Instance) auxReady() bool {
-	return i.can(abi.CapAuxSeq) && i.services.Sequences != nil && (i.hook == abi.HookLogits || i.hook == abi.HookChoose)
-}
-
-func (i *Instance) auxLogits(seq, ids, n, out uint32) int32 {
-	if !i.auxReady() {
-		return abi.NotPermitted
-	}
-	row := i.services.Sequences.Row(int(seq))
-	if row == nil {
-		return abi.NotFound
-	}
-	if n > i.vocab {
-		return abi.Invalid
-	}
-	from, ok1 := i.input(ids, 4*n)
-	to, ok2 := i.input(out, 4*n)
-	if !ok1 || !ok2 {
-		return abi.Invalid
-	}
-	for k := range int(n) {
-		id := binary.LittleEndian.Uint32(from[4*k:])
-		if id >= uint32(len(row)) {
-			return abi.Invalid
-		}
-		binary.LittleEndian.PutUint32(to[4*k:], math.Float32bits(row[id]))
-	}
-	return int32(n)
-}
-
-func (i *Instance) auxStats(seq, out uint32) int32 {
-	if !i.auxReady() {
-		return abi.NotPermitted
-	}
-	st, ok := i.services.Sequences.Stats(int(seq))
-	if !ok {
-		return abi.NotFound
-	}
-	to, ok := i.bytes(out, 20)
-	if !ok {
-		return abi.Invalid
-	}
-	for k, v := range [...]float32{st.Max, st.Mean, st.Std, st.LogSumExp, st.Entropy} {
-		binary.LittleEndian.PutUint32(to[4*k:], math.Float32bits(v))
-	}
-	return 0
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -9,15 +10,11 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"ganglion/plugins/abi"
+	"ganglion/plugins/rowstats"
 	"ganglion/plugins/wasm"
 )
-
-// goldenTime is how long the tests of a file may take: each call is bounded by its fuel,
-// and this bounds their number.
-const goldenTime = 2 * time.Second
 
 // goldenTest is one line of ganglion.tests; ABI.md says what the fields mean.
 type goldenTest struct {
@@ -51,16 +48,16 @@ type goldenStep struct {
 		Text        *string   `json:"text"`
 		Stop        *uint32   `json:"stop"`
 		Backtrack   *uint32   `json:"backtrack"`
+		Allowed     []uint32  `json:"allowed"`
 	} `json:"want"`
 }
 
 // golden runs the tests that a file carries.
-func (p *Plugin) golden(m *wasm.Module) error {
+func (p *Plugin) golden(ctx context.Context, m *wasm.Module, until *deadline) error {
 	text, ok := m.Custom(abi.SectionTests)
 	if !ok {
 		return nil
 	}
-	end := time.Now().Add(goldenTime)
 	n := 0
 	for line := range bytes.Lines(text) {
 		if n++; n > maxGoldenTests {
@@ -69,14 +66,17 @@ func (p *Plugin) golden(m *wasm.Module) error {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
-		if err := p.goldenLine(line, end); err != nil {
+		if err := p.goldenLine(ctx, line, until); err != nil {
 			return fmt.Errorf("golden test in line %d: %w", n, err)
 		}
 	}
 	return nil
 }
 
-func (p *Plugin) goldenLine(line []byte, end time.Time) error {
+// errTests is what is wrong with tests that run into the deadline.
+const errTests = "the tests take more than %v"
+
+func (p *Plugin) goldenLine(ctx context.Context, line []byte, until *deadline) error {
 	if _, err := abi.ParseJSON(line); err != nil { // names that stand twice, depth
 		return err
 	}
@@ -97,10 +97,17 @@ func (p *Plugin) goldenLine(line []byte, end time.Time) error {
 	for _, s := range t.Steps {
 		generated = max(generated, len(s.Generated)+len(s.Tokens), int(min(s.Step, 1<<16))+1)
 	}
-	i, err := p.Open(Open{
+	i, err := p.Open(ctx, Open{
 		Config: config, Prompt: len(t.Prompt), Model: Model{Name: "golden", Vocab: t.Vocab, Context: 1 << 17},
-		Request: Request{Temperature: 1, TopP: 1, MaxTokens: generated, Seed: t.Seed},
+		Request:  Request{Temperature: 1, TopP: 1, MaxTokens: generated, Seed: t.Seed},
+		Services: Services{Vocab: goldenVocab(min(t.Vocab, goldenEnd+1)), Sequences: &goldenSequences{vocab: t.Vocab}}, until: until,
 	})
+	if until.late() {
+		if i != nil {
+			_ = i.Close()
+		}
+		return fmt.Errorf(errTests, until.time)
+	}
 	if err != nil {
 		return fmt.Errorf("%.64q: %w", t.Name, err)
 	}
@@ -109,11 +116,12 @@ func (p *Plugin) goldenLine(line []byte, end time.Time) error {
 	}
 	defer func() { _ = i.Close() }()
 	for n := range t.Steps {
-		if err := i.goldenStep(&t, &t.Steps[n]); err != nil {
-			return fmt.Errorf("%.64q: step %d: %w", t.Name, n, err)
+		err := i.goldenStep(&t, &t.Steps[n])
+		if until.late() {
+			return fmt.Errorf(errTests, until.time)
 		}
-		if time.Now().After(end) {
-			return fmt.Errorf("the tests take more than %v", goldenTime)
+		if err != nil {
+			return fmt.Errorf("%.64q: step %d: %w", t.Name, n, err)
 		}
 	}
 	return nil
@@ -157,7 +165,7 @@ func (i *Instance) goldenFill(t *goldenTest, s *goldenStep, h abi.Hook) error {
 	}
 	first = max(first, len(history)-l.HistoryCap)
 	switch {
-	case len(s.IDs) != len(s.Logits) || len(s.IDs) > l.CandCap:
+	case len(s.IDs) != len(s.Logits) || len(s.IDs) > abi.MaxCandidates || len(s.IDs) > 0 && l.CandCap == 0:
 		return fmt.Errorf("%d ids and %d logits, there is room for %d", len(s.IDs), len(s.Logits), l.CandCap)
 	case 4*len(s.Tokens) > l.InCap || len(s.Text) > l.InCap:
 		return fmt.Errorf("more tokens or text than %d bytes", l.InCap)
@@ -182,12 +190,13 @@ func (i *Instance) goldenFill(t *goldenTest, s *goldenStep, h abi.Hook) error {
 			i.put(l.History+4*k, uint32(id))
 		}
 	}
-	for k, id := range s.IDs {
+	shown := min(len(s.IDs), l.CandCap)
+	for k, id := range s.IDs[:shown] {
 		i.put(l.CandIDs+4*k, id)
 		i.putFloat(l.CandLogits+4*k, s.Logits[k])
 	}
-	i.put(abi.OffCandN, uint32(len(s.IDs)))
-	i.goldenStats(s.Logits)
+	i.put(abi.OffCandN, uint32(shown))
+	i.goldenStats(s.Logits, shown)
 	i.putFloat(abi.OffTemperature, s.Temperature)
 	for k, id := range s.Tokens {
 		i.put(l.In+4*k, uint32(id))
@@ -205,31 +214,24 @@ func (i *Instance) goldenFill(t *goldenTest, s *goldenStep, h abi.Hook) error {
 	return nil
 }
 
-// goldenStats writes the statistics of a vocabulary whose other tokens are all out.
-func (i *Instance) goldenStats(logits []float32) {
-	var sum, squares, mass, weighted float64
-	top := math.Inf(-1)
-	for _, v := range logits {
-		top = max(top, float64(v))
-		sum += float64(v)
+// goldenStats writes the statistics of a vocabulary whose other tokens are all out, as a
+// request computes them: the last bit is the same on every machine.
+func (i *Instance) goldenStats(logits []float32, shown int) {
+	var s Stats
+	if len(logits) > 0 {
+		s = rowstats.Of(logits)
 	}
-	n := float64(len(logits))
-	for _, v := range logits {
-		w := math.Exp(float64(v) - top)
-		mass += w
-		weighted += w * (float64(v) - top)
-		squares += (float64(v) - sum/n) * (float64(v) - sum/n)
+	i.putFloat(abi.OffMax, s.Max)
+	i.putFloat(abi.OffMean, s.Mean)
+	i.putFloat(abi.OffStd, s.Std)
+	i.putFloat(abi.OffLogSumExp, s.LogSumExp)
+	i.putFloat(abi.OffEntropy, s.Entropy)
+	mass := 1.0
+	for _, l := range logits[shown:] {
+		mass -= math.Exp(float64(l - s.LogSumExp))
 	}
-	if n == 0 {
-		top, n, mass = 0, 1, 1
-	}
-	for off, v := range map[int]float64{
-		abi.OffMax: top, abi.OffMean: sum / n, abi.OffStd: math.Sqrt(squares / n), abi.OffLogSumExp: top + math.Log(mass),
-		abi.OffEntropy: math.Log(mass) - weighted/mass, abi.OffCandMass: 1,
-	} {
-		i.putFloat(off, float32(v))
-	}
-	i.put(abi.OffNFinite, uint32(len(logits)))
+	i.putFloat(abi.OffCandMass, float32(mass))
+	i.put(abi.OffNFinite, uint32(s.Finite))
 }
 
 // goldenCompare holds what the guest wrote against those fields of want that are there.
@@ -254,6 +256,17 @@ func (i *Instance) goldenCompare(s *goldenStep) error {
 	for k, want := range w.Logits {
 		if have := i.getFloat(l.CandLogits + 4*min(k, max(l.CandCap-1, 0))); !near(have, want) {
 			return fmt.Errorf("logit %d is %g, want %g", k, have, want)
+		}
+	}
+	if w.Allowed != nil {
+		allowed := []uint32{}
+		for id := range i.vocab {
+			if l.Mask > 0 && i.block[l.Mask+int(id/8)]>>(id%8)&1 == 1 {
+				allowed = append(allowed, id)
+			}
+		}
+		if !slices.Equal(allowed, w.Allowed) {
+			return fmt.Errorf("the mask allows %v, want %v", allowed, w.Allowed)
 		}
 	}
 	if err := words("tokens", min(i.get(abi.OffOutN), uint32(l.OutCap/4)), l.Out, w.Tokens); err != nil {
@@ -309,4 +322,87 @@ func (i *Instance) goldenEdits(want [][3]any) error {
 // near compares with the rounding of a text in mind.
 func near(a, b float32) bool {
 	return a == b || math.Abs(float64(a)-float64(b)) <= 1e-6*max(1, math.Abs(float64(b)))
+}
+
+// goldenVocab is the tokenizer of golden tests, with so many tokens: the bytes, and one that
+// ends a text.
+type goldenVocab int
+
+// goldenEnd is the token that ends a text.
+const goldenEnd = 256
+
+// Size implements Vocabulary, as do the methods below.
+func (v goldenVocab) Size() int { return int(v) }
+
+// goldenKey is the name of these vocabularies, of which nothing is kept: they are small, and
+// requests have no use for them.
+const goldenKey = "golden tests"
+
+// Key is the same for all of them.
+func (goldenVocab) Key() string { return goldenKey }
+
+// Bytes is the byte of a token.
+func (goldenVocab) Bytes(id int32) []byte {
+	if id < 0 || id >= goldenEnd {
+		return nil
+	}
+	return []byte{byte(id)}
+}
+
+// Encode makes a token of each byte.
+func (v goldenVocab) Encode(text []byte, _, _ bool) (ids []int32) {
+	for _, b := range text {
+		if int(b) < int(v) {
+			ids = append(ids, int32(b))
+		}
+	}
+	return ids
+}
+
+// Decode puts bytes together.
+func (v goldenVocab) Decode(ids []int32) (out []byte) {
+	for _, id := range ids {
+		out = append(out, v.Bytes(id)...)
+	}
+	return out
+}
+
+// Special knows the end of a text.
+func (v goldenVocab) Special(role int) (int32, bool) {
+	return goldenEnd, int(v) > goldenEnd && (role == 1 || role == 2)
+}
+
+// EOG tells whether a token ends a text.
+func (goldenVocab) EOG(id int32) bool { return id == goldenEnd }
+
+// Control tells whether a token is for the model alone.
+func (goldenVocab) Control(id int32) bool { return id == goldenEnd }
+
+// goldenSequences are auxiliary sequences in which all tokens are equally likely.
+type goldenSequences struct{ vocab, open int }
+
+// Open implements Sequences, as do the methods below.
+func (s *goldenSequences) Open([]int32) (int, error) {
+	if s.open == abi.MaxAuxiliary {
+		return 0, errors.New("there are two already")
+	}
+	s.open++
+	return s.open, nil
+}
+
+// Row is zeros.
+func (s *goldenSequences) Row(seq int) []float32 {
+	if seq < 1 || seq > s.open {
+		return nil
+	}
+	return make([]float32, s.vocab)
+}
+
+// Stats are those of the row.
+func (s *goldenSequences) Stats(seq int) (Stats, bool) {
+	row := s.Row(seq)
+	if row == nil {
+		return Stats{}, false
+	}
+	return rowstats.Of(row), true
 }

@@ -3,189 +3,16 @@ package host
 import (
 	"bytes"
 	"context"
-	_ "embed"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"ganglion/plugins/abi"
-	"ganglion/plugins/wasm"
+	"ganglion/plugins/wasm/wasmtest"
 )
-
-//go:embed testdata/guest.wasm
-var guestWasm []byte
-
-// childEnv makes the test binary a child that compiles.
-const childEnv = "GANGLION_TEST_COMPILE"
-
-func TestMain(m *testing.M) {
-	switch os.Getenv(childEnv) {
-	case "":
-		goleak.VerifyTestMain(m)
-	case "hang":
-		time.Sleep(time.Hour)
-	case "memory":
-		hog(func() { hoard = append(hoard, bytes.Repeat([]byte{1}, 16<<20)) })
-	case "time":
-		hog(func() {})
-	default:
-		if err := Child(os.Args[len(os.Args)-1:]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	}
-}
-
-var hoard [][]byte
-
-// hog takes more than a child may.
-func hog(more func()) {
-	if err := limitChild(1, 256<<20); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return
-	}
-	for began := time.Now(); time.Since(began) < 20*time.Second; {
-		more()
-	}
-}
-
-// inChild compiles in a child of the test binary.
-func inChild(mode string) func(ctx context.Context, args ...string) *exec.Cmd {
-	return func(ctx context.Context, args ...string) *exec.Cmd {
-		cmd := exec.CommandContext(ctx, os.Args[0], args...)
-		cmd.Env = append(os.Environ(), childEnv+"="+mode)
-		return cmd
-	}
-}
-
-// withManifest adds a manifest to a module.
-func withManifest(module []byte, fields string) []byte {
-	text := `{"abi":"1.0","name":"guest","version":"1.0.0","slot":"bias",
-		"config_schema":{"type":"object","properties":{"mode":{"type":"integer","default":0},"words":{"type":"array","default":["a","word2"]}}}` + fields + `}`
-	return wasm.AppendCustom(module, abi.SectionManifest, []byte(text))
-}
-
-// ordinary is a manifest that grants most of what there is.
-const ordinary = `,"hooks":["plan","logits","choose","accept","text","prompt","end","rollback"],"truncates":true,
-	"view":{"logits":"topn","n":256,"edits":64,"text":true,"history":"last:16","holdback":4},"limits":{"memory_pages":8},"capabilities":["kv","clock","vocab"]`
-
-func testGuest(fields string) []byte {
-	return wasm.AppendCustom(withManifest(guestWasm, fields), abi.SectionAsset+"a", []byte("asset"))
-}
-
-func newRuntime(t testing.TB, o Options) *Runtime {
-	t.Helper()
-	r, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return r
-}
-
-func load(t testing.TB, r *Runtime, file []byte) *Plugin {
-	t.Helper()
-	p, err := r.Load(context.Background(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
-	return p
-}
-
-func opening(mode int) Open {
-	return Open{
-		Config:  fmt.Appendf(nil, `{"mode":%d,"words":["a","word2"]}`, mode),
-		Request: Request{MaxTokens: 16, Seed: 42, Temperature: 1},
-		Model:   Model{Name: "m", Vocab: 1000, Context: 128},
-		Prompt:  4,
-		Services: Services{
-			Vocab: letterVocab{}, Store: &memoryStore{m: map[string][]byte{"old": []byte("abc")}},
-			Text:  func(int) []byte { return []byte("hello world") },
-			Clock: func() int64 { return 1234 },
-		},
-	}
-}
-
-func open(t testing.TB, p *Plugin, o Open) *Instance {
-	t.Helper()
-	i, err := p.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if i == nil {
-		t.Fatal("not interested")
-	}
-	t.Cleanup(func() { _ = i.Close() })
-	return i
-}
-
-// letterVocab has the end of text and a few tokens of letters.
-type letterVocab struct{}
-
-var letterTokens = []string{"", "aa", "b", "ab", "abc", "a", "漢", "\xE6", "abc"}
-
-func (letterVocab) Size() int   { return 1000 }
-func (letterVocab) Key() string { return "letters" }
-func (letterVocab) Bytes(id int32) []byte {
-	if int(id) < len(letterTokens) {
-		return []byte(letterTokens[id])
-	}
-	return nil
-}
-func (letterVocab) Encode(text []byte, _, _ bool) []int32 {
-	var out []int32
-	for len(text) > 0 {
-		switch {
-		case bytes.HasPrefix(text, []byte("aa")):
-			out, text = append(out, 1), text[2:]
-		default:
-			out, text = append(out, 2), text[1:]
-		}
-	}
-	return out
-}
-func (v letterVocab) Decode(ids []int32) (out []byte) {
-	for _, id := range ids {
-		out = append(out, v.Bytes(id)...)
-	}
-	return out
-}
-func (letterVocab) Special(role int) (int32, bool) { return 0, role == 1 }
-func (letterVocab) EOG(id int32) bool              { return id == 0 }
-func (letterVocab) Control(id int32) bool          { return id == 0 }
-
-type memoryStore struct {
-	m         map[string][]byte
-	committed map[string][]byte
-}
-
-func (s *memoryStore) Read(string) map[string][]byte { return s.m }
-func (s *memoryStore) Commit(_ string, w map[string][]byte) error {
-	s.committed = w
-	return nil
-}
-
-// codeOf is the code of a plugin's failure.
-func codeOf(err error) Code {
-	var e *Error
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return ""
-}
 
 // TestFaults is the table of what a hostile guest does and how it ends. The partner of
 // each row is the row "nothing": the same call is fine when the guest behaves.
@@ -242,7 +69,7 @@ func TestFaults(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("interpreter=%v/%s", interpreter, tt.name), func(t *testing.T) {
 				i := open(t, p, opening(tt.mode))
-				before := time.Now()
+				before := wasmtest.CPUTime()
 				if interpreter && tt.mode == 4 {
 					tt.want = CodeTrap // the interpreter's own bound, 2,000 calls, comes first
 				}
@@ -256,7 +83,7 @@ func TestFaults(t *testing.T) {
 				if tt.want == CodeFuel && fuel != p.Fuel(tt.hook) {
 					t.Errorf("%d fuel burnt", fuel)
 				}
-				if d := time.Since(before); !interpreter && d > 200*time.Millisecond {
+				if d := wasmtest.CPUTime() - before; !interpreter && d > 200*time.Millisecond {
 					t.Errorf("it took %v", d)
 				}
 				if err != nil {
@@ -272,23 +99,82 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestOpenTellsWhatItTook: whatever comes of it, and no more than a call may burn.
+func TestOpenTellsWhatItTook(t *testing.T) {
+	p := load(t, newRuntime(t, Options{}), testGuest(ordinary))
+	took := func(mode int) int64 {
+		t.Helper()
+		fuel, calls := int64(0), 0
+		o := opening(mode)
+		o.Spent = func(f int64, d time.Duration) {
+			fuel, calls = f, calls+1
+			if d <= 0 {
+				t.Errorf("mode %d: %d fuel in %v", mode, f, d)
+			}
+		}
+		if i, _ := p.Open(t.Context(), o); i != nil {
+			i.Close()
+		}
+		if calls != 1 {
+			t.Errorf("mode %d: told %d times", mode, calls)
+		}
+		return fuel
+	}
+	plain := took(0)
+	if plain <= 0 || plain > 100_000 {
+		t.Errorf("an ordinary one takes %d fuel", plain)
+	}
+	for mode, what := range map[int]string{90: "not interested", 91: "refused"} {
+		if f := took(mode); f <= 0 || f > 2*plain {
+			t.Errorf("%s: %d fuel, an ordinary one %d", what, f, plain)
+		}
+	}
+	if f := took(92); f != p.Fuel(abi.HookOpen) {
+		t.Errorf("endless: %d fuel", f)
+	}
+}
+
 func TestOpen(t *testing.T) {
 	r := newRuntime(t, Options{})
 	p := load(t, r, testGuest(ordinary))
-	if i, err := p.Open(opening(90)); i != nil || err != nil {
+	if i, err := p.Open(t.Context(), opening(90)); i != nil || err != nil {
 		t.Errorf("not interested: %v, %v", i, err)
 	}
-	if _, err := p.Open(opening(91)); codeOf(err) != CodeOpen || !strings.Contains(err.Error(), "not today") {
+	if _, err := p.Open(t.Context(), opening(91)); codeOf(err) != CodeOpen || !strings.Contains(err.Error(), "not today") {
 		t.Errorf("refused: %v", err)
 	}
-	if _, err := p.Open(opening(92)); codeOf(err) != CodeFuel {
+	if _, err := p.Open(t.Context(), opening(92)); codeOf(err) != CodeFuel {
 		t.Errorf("endless: %v", err)
 	}
 	open(t, p, opening(93))
+	for name, c := range map[string]struct {
+		constraint string
+		fits       bool
+	}{
+		"vocabulary":             {`"min_vocab":1000000`, false},
+		"smaller vocabulary":     {`"min_vocab":1`, true},
+		"kind of tokenizer":      {`"tokenizers":["spm","wpm"]`, false},
+		"this kind of tokenizer": {`"tokenizers":["spm","bpe"]`, true},
+	} {
+		bound := load(t, r, testGuest(`,"model":{`+c.constraint+`}`+ordinary))
+		o := opening(0)
+		o.Model.Tokenizer = "bpe"
+		i, err := bound.Open(t.Context(), o)
+		if (err == nil) != c.fits || err != nil && codeOf(err) != CodeOpen {
+			t.Errorf("%s: %v", name, err)
+		}
+		if i != nil {
+			i.Close()
+		}
+		// Golden tests and the kit have a tokenizer of their own.
+		if o.Model.Tokenizer = ""; c.fits || strings.Contains(name, "tokenizer") {
+			open(t, bound, o)
+		}
+	}
 	tiny := load(t, r, testGuest(strings.Replace(ordinary, `"memory_pages":8`, `"memory_pages":2`, 1)))
 	o := opening(0)
 	o.Text = strings.Repeat("x", 64<<10)
-	if _, err := tiny.Open(o); codeOf(err) != CodeMemory {
+	if _, err := tiny.Open(t.Context(), o); codeOf(err) != CodeMemory {
 		t.Errorf("no room for the frame: %v", err)
 	}
 	open(t, tiny, opening(0))
@@ -297,115 +183,6 @@ func TestOpen(t *testing.T) {
 	if _, _, err := i.Call(abi.HookPlan); codeOf(err) != CodeError {
 		t.Errorf("kv without the capability: %v", err)
 	}
-}
-
-// A request leaves nothing behind: 1,000 requests write canaries wherever they can, and
-// each is followed by one that looks for them in an instance of the same pool.
-func TestPoolLeaksNothing(t *testing.T) {
-	for _, o := range []Options{{Idle: 1}, {Idle: -1}} {
-		r := newRuntime(t, o)
-		p := load(t, r, testGuest(ordinary))
-		first := open(t, p, opening(20))
-		for n := range 500 {
-			i := open(t, p, opening(19))
-			if _, _, err := i.Call(abi.HookPlan); err != nil {
-				t.Fatal(err)
-			}
-			if n == 0 { // the partner: in this instance they are found
-				i.g.memory.WriteUint32Le(uint32(i.g.memory.Size()-4), 0xC5C5C5C5)
-				at, _ := i.g.memory.Read(0, i.g.memory.Size())
-				if !bytes.Contains(at, []byte{0xC5, 0xC5, 0xC5, 0xC5, 0xC5, 0xC5}) {
-					t.Fatal("no canary was written")
-				}
-			}
-			_ = i.Close()
-			i = open(t, p, opening(20))
-			if _, _, err := i.Call(abi.HookPlan); err != nil {
-				t.Fatalf("request %d: %v", n, err)
-			}
-			if memory, _ := i.g.memory.Read(0, i.g.memory.Size()); n%100 == 0 {
-				want, _ := first.g.memory.Read(0, first.g.memory.Size())
-				if len(memory) != len(want) {
-					t.Fatalf("%d bytes of memory, want %d", len(memory), len(want))
-				}
-			}
-			_ = i.Close()
-		}
-	}
-}
-
-// The scan of the guest finds a canary where there is one.
-func TestCanariesAreFound(t *testing.T) {
-	p := load(t, newRuntime(t, Options{}), testGuest(ordinary))
-	i := open(t, p, opening(20))
-	i.g.memory.WriteUint32Le(2048, 0xC5C5C5C5)
-	if _, _, err := i.Call(abi.HookPlan); codeOf(err) != CodeError {
-		t.Errorf("a canary is not found: %v", err)
-	}
-}
-
-func TestPoolDropsGrownMemory(t *testing.T) {
-	p := load(t, newRuntime(t, Options{}), testGuest(ordinary))
-	for range 3 {
-		i := open(t, p, opening(28))
-		pages := i.g.memory.Size()
-		if _, _, err := i.Call(abi.HookPlan); err != nil {
-			t.Fatal(err)
-		}
-		if i.g.memory.Size() != pages+memoryPage {
-			t.Fatal("it did not grow")
-		}
-		_ = i.Close()
-		if len(p.idle) > 1 {
-			t.Fatal("a grown instance is in the pool")
-		}
-		for _, g := range p.idle {
-			if g.memory.Size() != p.image.pages*memoryPage {
-				t.Error("a grown instance is in the pool")
-			}
-		}
-	}
-}
-
-func TestSnapshot(t *testing.T) {
-	p := load(t, newRuntime(t, Options{}), testGuest(ordinary))
-	i := open(t, p, opening(30)) // edit_n is the number of calls: a counter in memory
-	call := func(want uint32) {
-		t.Helper()
-		if _, _, err := i.Call(abi.HookPlan); err != nil {
-			t.Fatal(err)
-		}
-		if got := binary.LittleEndian.Uint32(i.Frame()[abi.OffEditN:]); got != want {
-			t.Fatalf("call %d, want %d", got, want)
-		}
-	}
-	call(1)
-	call(2)
-	state, err := i.Snapshot(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	call(3)
-	call(4)
-	if err := i.Restore(state); err != nil {
-		t.Fatal(err)
-	}
-	call(3)
-	i.g.memory.Grow(1)
-	call(4)
-	if err := i.Restore(state); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := i.g.memory.Size(), uint32(len(state))/memoryPage*memoryPage; got != want {
-		t.Errorf("%d bytes of memory after a restore, want %d", got, want)
-	}
-	call(3)
-	for _, bad := range [][]byte{nil, state[:20], state[:len(state)-1], append([]byte("XXXX"), state[4:]...)} {
-		if i.Restore(bad) == nil {
-			t.Errorf("%d bytes of no state are taken", len(bad))
-		}
-	}
-	call(4)
 }
 
 func TestStoreIsCommittedAtTheEnd(t *testing.T) {
@@ -517,6 +294,14 @@ func TestProgram(t *testing.T) {
 		}
 		_ = i.Close()
 	}
+	// A program that is over costs nothing more.
+	i = open(t, p, opening(80))
+	for n := range 5 {
+		if _, fuel, err := i.Call(abi.HookPlan); err != nil || n == 4 && fuel != 0 || n == 0 && fuel == 0 {
+			t.Errorf("call %d: fuel %d, %v", n, fuel, err)
+		}
+	}
+	_ = i.Close()
 	for range 100 { // closed before, while and after; goleak counts at the end
 		i := open(t, p, opening(0))
 		_ = i.Close()

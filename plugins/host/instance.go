@@ -4,47 +4,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"math"
+	"runtime"
 	"strconv"
 	"strings"
 
 	"github.com/tetratelabs/wazero/api"
 
 	"ganglion/plugins/abi"
+	"ganglion/plugins/meter"
 )
-
-// Open is what an instance is opened for: one sequence of one request.
-type Open struct {
-	Config   json.RawMessage // as abi.Schema.Fill returned it; nil: all defaults
-	Request  Request
-	Model    Model
-	Sequence int
-	Prompt   int    // tokens of the prompt
-	Text     string // of the prompt, for plugins that may rewrite it
-	Services Services
-}
-
-// Request is what a plugin is told of a request.
-type Request struct {
-	Temperature      float64 `json:"temperature"`
-	TopK             int     `json:"top_k"`
-	TopP             float64 `json:"top_p"`
-	MinP             float64 `json:"min_p"`
-	PresencePenalty  float64 `json:"presence_penalty"`
-	FrequencyPenalty float64 `json:"frequency_penalty"`
-	MaxTokens        int     `json:"max_tokens"`
-	Seed             uint64  `json:"seed,string"`
-	Stream           bool    `json:"stream"`
-}
-
-// Model is what a plugin is told of a model.
-type Model struct {
-	Name    string `json:"name"`
-	Vocab   int    `json:"vocab"`
-	Context int    `json:"context"`
-}
 
 // Instance is a plugin as one sequence runs it. It belongs to one goroutine at a time.
 type Instance struct {
@@ -57,6 +27,7 @@ type Instance struct {
 	// anew after each call.
 	at     uint32
 	layout *abi.Layout
+	gather []int32 // tokens whose logits it wants
 	block  []byte
 
 	services Services
@@ -69,13 +40,23 @@ type Instance struct {
 	hook abi.Hook // being called; 0: none
 	step uint32
 	draw uint32 // random words that host functions gave in this call
+	time uint64 // of WASI's clock, in ns
 
-	said   string // set_error
-	thrown *Error // why a host function ended the call
-	err    *Error // the first failure: nothing is called afterwards
+	until  *deadline // nil: none, but for loading
+	rested int64     // fuel that was left when a call of the host last let others run
+
+	// What is left of the fuel for opening: gg_alloc, gg_open and what runs at load share
+	// it.
+	opening int64
+
+	said   string    // set_error
+	cried  string    // first line that this call wrote to standard error
+	lines  [2][]byte // that standard output and standard error stand in, during a call
+	thrown *Error    // why a host function ended the call
+	err    *Error    // the first failure: nothing is called afterwards
 
 	state   kept
-	logged  int
+	logged  *LogCount
 	opened  int // auxiliary sequences
 	meta    int
 	program *program // gg_run
@@ -88,131 +69,11 @@ type callContext struct {
 }
 
 func newInstance(p *Plugin, g *guest) *Instance {
-	i := &Instance{p: p, g: g}
+	i := &Instance{p: p, g: g, logged: new(LogCount), opening: p.Fuel(abi.HookOpen), time: max(p.image.time, wasiClockStart)}
 	sum := sha256.Sum256([]byte(p.manifest.Name))
 	i.key = binary.LittleEndian.Uint64(sum[:])
 	i.ctx = &callContext{context.Background(), i}
 	return i
-}
-
-// Open takes an instance for a sequence, lays its frame out and calls gg_open. It returns
-// nil without an error where the plugin is not interested in the request.
-func (p *Plugin) Open(o Open) (*Instance, error) {
-	if o.Config == nil {
-		var err error
-		if o.Config, err = p.manifest.Schema.Fill(nil); err != nil {
-			return nil, p.openError("the configuration: %v", err)
-		}
-	}
-	switch {
-	case o.Model.Vocab <= 0 || o.Model.Vocab > abi.EditID || o.Prompt < 0 || o.Request.MaxTokens < 0 || o.Sequence < 0:
-		return nil, p.openError("vocabulary %d, prompt %d, at most %d tokens, sequence %d", o.Model.Vocab, o.Prompt, o.Request.MaxTokens, o.Sequence)
-	case o.Model.Vocab < p.manifest.MinVocab:
-		return nil, p.openError("the model has %d tokens, the plugin needs %d", o.Model.Vocab, p.manifest.MinVocab)
-	case !p.Retain():
-		return nil, p.openError("it was unloaded")
-	}
-	g, err := p.take()
-	if err != nil {
-		p.Close()
-		return nil, &Error{Code: CodeMemory, Plugin: p.manifest.Name, Version: p.manifest.Version, Message: err.Error()}
-	}
-	i := newInstance(p, g)
-	i.services, i.sequence, i.vocab = o.Services, uint32(o.Sequence), uint32(o.Model.Vocab)
-	i.key ^= o.Request.Seed
-	i.state.open(&i.services, p.manifest)
-	interested, e := i.open(&o)
-	if e != nil || !interested {
-		i.Close()
-		if e != nil {
-			return nil, e
-		}
-		return nil, nil
-	}
-	return i, nil
-}
-
-func (p *Plugin) openError(format string, args ...any) *Error {
-	return &Error{Code: CodeOpen, Plugin: p.manifest.Name, Version: p.manifest.Version, Message: fmt.Sprintf(format, args...)}
-}
-
-// open makes the frame and calls gg_open.
-func (i *Instance) open(o *Open) (interested bool, e *Error) {
-	gather := i.gather(o.Model.Vocab)
-	i.layout = i.p.manifest.Lay(i.p.hooks, abi.Extent{
-		Vocab: o.Model.Vocab, Tokens: o.Prompt + o.Request.MaxTokens, PromptBytes: len(o.Text), Gather: len(gather),
-	})
-	var err *Error
-	if i.at, err = i.alloc(i.layout.Size, abi.FrameAlign); err != nil {
-		return false, err
-	}
-	i.look()
-	i.writeHeader(o, gather)
-	if !i.p.opens {
-		return true, nil
-	}
-	if err := i.writeText(o); err != nil {
-		return false, err
-	}
-	at, err := i.alloc(len(i.text), 8)
-	if err != nil {
-		return false, err
-	}
-	i.g.memory.Write(at, i.text) // alloc checked the place
-	i.look()
-	i.stack[0], i.stack[1] = uint64(at), uint64(len(i.text))
-	switch r, err := i.invoke(i.g.open, abi.HookOpen); {
-	case err != nil:
-		return false, err
-	case r == 0:
-		return true, nil
-	case r == 1:
-		return false, nil
-	default:
-		if i.said != "" {
-			return false, i.fail(CodeOpen, "%s", i.said)
-		}
-		return false, i.fail(CodeOpen, "gg_open returned %d", r)
-	}
-}
-
-// alloc asks the guest for a block.
-func (i *Instance) alloc(size, align int) (uint32, *Error) {
-	i.stack[0], i.stack[1] = uint64(size), uint64(align)
-	r, err := i.invoke(i.g.alloc, abi.HookOpen)
-	if err != nil {
-		return 0, err
-	}
-	at := uint32(r)
-	if at == 0 {
-		return 0, i.fail(CodeMemory, "gg_alloc has no room for %d bytes", size)
-	}
-	if at%uint32(align) != 0 || uint64(at)+uint64(size) > uint64(i.g.memory.Size()) {
-		return 0, i.fail(CodeMemory, "gg_alloc gave %d for %d bytes aligned to %d, in a memory of %d", at, size, align, i.g.memory.Size())
-	}
-	return at, nil
-}
-
-// gather lists the tokens whose logits the plugin wants.
-func (i *Instance) gather(vocab int) []int32 {
-	v := &i.p.manifest.View
-	if len(v.Gather) == 0 && !v.GatherEOG {
-		return nil
-	}
-	var out []int32
-	for _, id := range v.Gather {
-		if int(id) < vocab {
-			out = append(out, id)
-		}
-	}
-	if v.GatherEOG && i.services.Vocab != nil {
-		for id := range int32(vocab) {
-			if len(out) < abi.MaxGather && i.services.Vocab.EOG(id) {
-				out = append(out, id)
-			}
-		}
-	}
-	return out
 }
 
 // look takes the frame's bytes anew: memory may have moved.
@@ -222,55 +83,6 @@ func (i *Instance) look() {
 
 func (i *Instance) put(off int, v uint32) { binary.LittleEndian.PutUint32(i.block[off:], v) }
 func (i *Instance) get(off int) uint32    { return binary.LittleEndian.Uint32(i.block[off:]) }
-
-// writeHeader fills what never changes.
-func (i *Instance) writeHeader(o *Open, gather []int32) {
-	clear(i.block[:abi.HeaderBytes])
-	l := i.layout
-	for _, f := range [...]struct{ off, value int }{
-		{abi.OffMagic, abi.Magic}, {abi.OffSize, l.Size}, {abi.OffABI, abi.Major<<16 | abi.Minor},
-		{abi.OffSequence, o.Sequence}, {abi.OffVocab, o.Model.Vocab}, {abi.OffLastToken, abi.NoToken},
-		{abi.OffNPrompt, o.Prompt}, {abi.OffHistory, l.History}, {abi.OffCandCap, l.CandCap},
-		{abi.OffCandIDs, l.CandIDs}, {abi.OffCandLogits, l.CandLogits}, {abi.OffGatherN, l.GatherN},
-		{abi.OffGatherIDs, l.GatherIDs}, {abi.OffGatherLogits, l.GatherLogits}, {abi.OffFull, l.Full},
-		{abi.OffMask, l.Mask}, {abi.OffEdit, l.Edits}, {abi.OffEditCap, l.EditCap},
-		{abi.OffOut, l.Out}, {abi.OffOutCap, l.OutCap}, {abi.OffIn, l.In},
-	} {
-		i.put(f.off, uint32(f.value))
-	}
-	for n, id := range gather {
-		i.put(l.GatherIDs+4*n, uint32(id))
-	}
-	if l.Mask > 0 {
-		mask := i.block[l.Mask : l.Mask+(o.Model.Vocab+31)/32*4]
-		for n := range mask {
-			mask[n] = 0xFF
-		}
-	}
-}
-
-// writeText makes the text of gg_open.
-func (i *Instance) writeText(o *Open) *Error {
-	var err error
-	i.text, err = json.Marshal(struct {
-		Config  json.RawMessage `json:"config"`
-		Request *Request        `json:"request"`
-		Model   *Model          `json:"model"`
-		Plugin  struct {
-			Name    string `json:"name"`
-			Version string `json:"version"`
-		} `json:"plugin"`
-		Sequence int `json:"sequence"`
-		Prompt   int `json:"n_prompt"`
-	}{o.Config, &o.Request, &o.Model, struct {
-		Name    string `json:"name"`
-		Version string `json:"version"`
-	}{i.p.manifest.Name, i.p.manifest.Version}, o.Sequence, o.Prompt})
-	if err != nil {
-		return i.fail(CodeOpen, "the configuration: %v", err)
-	}
-	return nil
-}
 
 // Plugin is what the instance is of.
 func (i *Instance) Plugin() *Plugin { return i.p }
@@ -284,6 +96,10 @@ func (i *Instance) Frame() []byte { return i.block }
 
 // Layout tells where the buffers are. It does not change.
 func (i *Instance) Layout() *abi.Layout { return i.layout }
+
+// Gathered are the tokens of the gather buffer. They do not change, whatever the guest
+// writes there, and are only read.
+func (i *Instance) Gathered() []int32 { return i.gather }
 
 // Close gives the instance back. It may be called twice.
 func (i *Instance) Close() error {
@@ -315,22 +131,77 @@ func (i *Instance) fail(code Code, format string, args ...any) *Error {
 // invoke calls a function of the guest with the fuel of a hook. Its arguments are in
 // i.stack, its result, if it has one, is returned.
 func (i *Instance) invoke(f api.Function, h abi.Hook) (int32, *Error) {
-	i.hook, i.draw, i.said = h, 0, ""
+	i.begin(h)
 	fuel := i.p.Fuel(h)
-	i.g.fuel.Set(uint64(fuel))
+	if h == abi.HookOpen {
+		fuel = i.opening
+	}
+	i.fuel(fuel)
+	i.rested = fuel
+	release := func() {}
+	if i.until != nil {
+		release = i.until.watch(i)
+	}
 	err := f.CallWithStack(i.ctx, i.stack[:])
+	release()
+	i.endLines()
 	i.hook = 0
+	if h == abi.HookOpen {
+		i.opening = max(i.left(), 0)
+	}
 	if err != nil {
 		return 0, i.judge(err, fuel)
+	}
+	if i.left() < 0 { // behind its last charge that looks at the counter
+		if i.until.late() {
+			return 0, i.fail(CodeFuel, errLate, i.until.time)
+		}
+		return 0, i.fail(CodeFuel, "used all of %d", fuel)
 	}
 	return int32(uint32(i.stack[0])), nil
 }
 
+// begin forgets what the call before left.
+func (i *Instance) begin(h abi.Hook) { i.hook, i.draw, i.said, i.cried = h, 0, "", "" }
+
+// fuel gives the guest fuel for a call, or what is left of it: a breath of it at a time,
+// behind which its code lets others in (see meter.Breath).
+func (i *Instance) fuel(all int64) {
+	if d := i.until; d != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		all = d.taken(all)
+	}
+	now := min(all, meter.Breath)
+	i.g.fuel.Set(uint64(now))
+	i.g.rest.Set(uint64(all - now))
+}
+
+// left is what the guest has left of the fuel of a call.
+func (i *Instance) left() int64 {
+	if d := i.until; d != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+	}
+	return int64(i.g.fuel.Get() + i.g.rest.Get())
+}
+
+// rest lets others run where the guest burnt much since they last could: the collector and
+// other goroutines had to wait.
+func (i *Instance) rest() {
+	if left := i.left(); i.rested-left > restFuel {
+		i.rested = left
+		runtime.Gosched()
+	}
+}
+
 // judge says what ended a call.
 func (i *Instance) judge(err error, fuel int64) *Error {
-	left := int64(i.g.fuel.Get())
+	left := i.left()
 	text := err.Error()
 	switch {
+	case left < 0 && i.until.late():
+		return i.fail(CodeFuel, errLate, i.until.time)
 	case i.thrown != nil:
 		i.err = i.thrown
 		return i.err
@@ -339,9 +210,17 @@ func (i *Instance) judge(err error, fuel int64) *Error {
 	case strings.HasPrefix(text, "wasm error: unreachable") && i.g.linear.refused:
 		return i.fail(CodeMemory, "ended itself after its memory of %s pages was full: %s", strconv.Itoa(i.p.manifest.MemoryPages), trapMessage(err))
 	case strings.HasPrefix(text, "wasm error: ") || strings.HasPrefix(text, "stack overflow"):
-		return i.fail(CodeTrap, "%s", trapMessage(err))
+		return i.fail(CodeTrap, "%s%s", trapMessage(err), i.lastWords())
 	}
 	return i.fail(CodePanic, "%s", trapMessage(err))
+}
+
+// lastWords are what runtimes say when they end themselves: a panic, and its reason.
+func (i *Instance) lastWords() string {
+	if i.cried == "" {
+		return ""
+	}
+	return fmt.Sprintf(", having said %q", i.cried)
 }
 
 // throw ends the call from inside a host function.

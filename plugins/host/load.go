@@ -60,6 +60,9 @@ func (r *Runtime) Load(ctx context.Context, file []byte) (*Plugin, error) {
 	if err := p.check(m); err != nil {
 		return nil, fmt.Errorf("host: load %s: %w", manifest.Name, err)
 	}
+	if r.store == nil && m.CodeBytes() > maxCodeHere {
+		return nil, fmt.Errorf("host: load %s: %d bytes of code, at most %d where no child compiles them", manifest.Name, m.CodeBytes(), maxCodeHere)
+	}
 	metered, info, err := meter.Rewrite(file)
 	if err != nil {
 		return nil, fmt.Errorf("host: load %s: %w", manifest.Name, err)
@@ -70,13 +73,20 @@ func (r *Runtime) Load(ctx context.Context, file []byte) (*Plugin, error) {
 	if p.compiled, err = r.compile(ctx, metered); err != nil {
 		return nil, fmt.Errorf("host: load %s: %w", manifest.Name, err)
 	}
-	if err = p.prepare(info.HasStart); err == nil {
-		err = p.golden(m)
+	until := newDeadline(r.codeTime)
+	if err = p.prepare(info.HasStart, until); err == nil {
+		err = p.golden(ctx, m, until)
+	}
+	if err != nil && until.late() {
+		err = transient("%w", err)
 	}
 	if err != nil {
 		p.Close()
 		return nil, fmt.Errorf("host: load %s: %w", manifest.Name, err)
 	}
+	r.mu.Lock()
+	r.loaded[p] = true
+	r.mu.Unlock()
 	return p, nil
 }
 
@@ -221,7 +231,8 @@ func (p *Plugin) chooseHooks(exported abi.HookSet) error {
 	if p.manifest.Draft == abi.DraftSelf && !p.hooks.Has(abi.HookRollback) {
 		return errors.New("draft self needs gg_rollback")
 	}
-	return nil
+	p.manifest.Hooks = p.hooks // nobody else has the manifest yet
+	return p.manifest.CheckInvariant()
 }
 
 func orError(err, other error) error {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -132,16 +133,54 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Cut anywhere, a file is refused or is a plugin, and nothing falls over.
-func TestLoadCutFiles(t *testing.T) {
+// TestGoldenTestsAreBounded: a file's tests may take two seconds, however many they are and
+// however much fuel each of their calls burns.
+func TestGoldenTestsAreBounded(t *testing.T) {
 	r := newRuntime(t, Options{})
-	file := testGuest(ordinary)
-	for n := 0; n < len(file); n += 1 + n/64 {
-		if p, err := r.Load(context.Background(), file[:n]); err == nil {
-			p.Close()
+	// Nearly all the fuel that there is for a call, with rests, so that each is fine.
+	guest := turns(60, 80_000, true)
+	tested := func(calls int) []byte {
+		step := `{"hook":"accept","tokens":[1],"want":{}},`
+		line := `{"steps":[` + strings.TrimSuffix(strings.Repeat(step, calls), ",") + "]}\n"
+		return wasm.AppendCustom(guest, abi.SectionTests, []byte(line))
+	}
+	began := time.Now()
+	load(t, r, tested(10)) // the partner: so many are no fault
+	one := time.Since(began) / 10
+	began = time.Now()
+	p, err := r.Load(context.Background(), tested(int(4*goldenMost/one)))
+	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "the tests take more than 2s") || took > goldenMost+goldenMost/2 {
+		t.Errorf("tests of %v: %v after %v", 4*goldenMost, err, took)
+	}
+	if err == nil {
+		p.Close()
+	}
+}
+
+// TestCodeOfAFileIsBounded: what a file does at its start, and as its tests open it, ends at
+// the deadline, however much fuel there is; the partner has the time.
+func TestCodeOfAFileIsBounded(t *testing.T) {
+	loop := wasmtest.Code(byte(0x03), byte(0x40), byte(0x0c), uint(0), byte(0x0b))
+	begin := minimalBuilder(0)
+	begin.Export("_initialize", wasm.KindFunc, begin.Func(nil, nil, nil, loop))
+	tests := wasm.AppendCustom(testGuest(ordinary), abi.SectionTests, []byte(`{"config":{"mode":92},"steps":[{"hook":"plan","want":{}}]}`+"\n"))
+	for name, file := range map[string][]byte{"at its start": withManifest(begin.Bytes(), ""), "as its tests open it": tests} {
+		r := newRuntime(t, Options{})
+		_, err := r.Load(t.Context(), file)
+		if err == nil || !strings.Contains(err.Error(), "used all of ") || errors.Is(err, ErrTransient) {
+			t.Errorf("%s, with the time for it: %v", name, err)
+		}
+		r.codeTime = 20 * time.Millisecond
+		began := time.Now()
+		_, err = r.Load(t.Context(), file)
+		if err == nil || !strings.Contains(err.Error(), "20ms") || !errors.Is(err, ErrTransient) || time.Since(began) > time.Second {
+			t.Errorf("%s: %v after %v", name, err, time.Since(began))
 		}
 	}
 }
+
+// goldenMost is what the specification of the pipeline grants tests.
+const goldenMost = 2 * time.Second
 
 func TestPluginIsCounted(t *testing.T) {
 	r := newRuntime(t, Options{})
@@ -149,7 +188,7 @@ func TestPluginIsCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := p.Open(opening(0))
+	i, err := p.Open(t.Context(), opening(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +200,7 @@ func TestPluginIsCounted(t *testing.T) {
 	if p.Retain() {
 		t.Error("it is back from the dead")
 	}
-	if _, err := p.Open(opening(0)); codeOf(err) != CodeOpen {
+	if _, err := p.Open(t.Context(), opening(0)); codeOf(err) != CodeOpen {
 		t.Errorf("%v", err)
 	}
 }

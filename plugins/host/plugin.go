@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -36,9 +37,10 @@ type Plugin struct {
 
 	image initial // what every instance starts from
 
-	mu   sync.Mutex
-	refs int
-	idle []*guest
+	mu     sync.Mutex
+	refs   int
+	idle   []*guest    // the latest one last
+	reaper *time.Timer // while there are some: closes those that nobody took
 }
 
 // initial is the state that initialisation left.
@@ -47,6 +49,7 @@ type initial struct {
 	memory  []byte  // without the zeros at its end
 	patches []patch // what differs from a guest whose code has not run
 	globals []uint64
+	time    uint64 // of WASI's clock; 0: before initialisation
 }
 
 // patch is a piece of memory.
@@ -125,17 +128,14 @@ func (p *Plugin) Close() {
 	p.mu.Lock()
 	p.refs--
 	last := p.refs == 0
-	idle := p.idle
-	if last {
-		p.idle = nil
-	}
 	p.mu.Unlock()
 	if !last {
 		return
 	}
-	for _, g := range idle {
-		g.close()
-	}
+	p.drop(time.Time{})
+	p.r.mu.Lock()
+	delete(p.r.loaded, p)
+	p.r.mu.Unlock()
 	if p.compiled != nil {
 		_ = p.compiled.Close(context.Background())
 	}
@@ -148,10 +148,23 @@ type guest struct {
 	memory  api.Memory
 	linear  *linear
 	fuel    api.MutableGlobal
+	rest    api.MutableGlobal // fuel behind it
 	globals []api.MutableGlobal
 	hooks   [abi.Hooks]api.Function
 	alloc   api.Function
 	open    api.Function // nil where there is none
+	since   time.Time    // that it is idle
+}
+
+// look finds the functions that opening calls. Each handle has a stack of its own, which
+// grows to what the deepest calls took (up to 100 MB) and never shrinks: a guest that is
+// given back lets go of its handles.
+func (g *guest) look(p *Plugin) {
+	g.hooks = [abi.Hooks]api.Function{}
+	g.alloc, g.open = g.mod.ExportedFunction("gg_alloc"), nil
+	if p.opens {
+		g.open = g.mod.ExportedFunction("gg_open")
+	}
 }
 
 func (g *guest) close() { _ = g.mod.Close(context.Background()) }
@@ -174,7 +187,7 @@ var moduleConfig = wazero.NewModuleConfig().WithName("").WithStartFunctions().Wi
 // instantiate makes a guest whose memory is as its data segments say. None of its code
 // has run.
 func (p *Plugin) instantiate() (g *guest, err error) {
-	k := &keeper{allocator: allocator{limit: uint64(p.manifest.MemoryPages) * memoryPage}}
+	k := &keeper{allocator: allocator{limit: uint64(p.manifest.MemoryPages) * memoryPage, all: &p.r.memory}}
 	defer func() {
 		if v := recover(); v != nil { // wazero panics where there is no memory
 			g, err = nil, fmt.Errorf("instantiate: %v", v)
@@ -185,12 +198,11 @@ func (p *Plugin) instantiate() (g *guest, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("instantiate: %w", err)
 	}
-	g = &guest{mod: mod, memory: mod.ExportedMemory("memory"), linear: k.l, alloc: mod.ExportedFunction("gg_alloc")}
-	if p.opens {
-		g.open = mod.ExportedFunction("gg_open")
-	}
-	ok := false
-	if g.fuel, ok = mod.ExportedGlobal(meter.Fuel).(api.MutableGlobal); !ok || g.memory == nil {
+	g = &guest{mod: mod, memory: mod.ExportedMemory("memory"), linear: k.l}
+	g.look(p)
+	ok, more := false, false
+	g.fuel, ok = mod.ExportedGlobal(meter.Fuel).(api.MutableGlobal)
+	if g.rest, more = mod.ExportedGlobal(meter.Rest).(api.MutableGlobal); !ok || !more || g.memory == nil {
 		g.close()
 		return nil, errors.New("instantiate: the module is not metered")
 	}
@@ -206,13 +218,17 @@ func (p *Plugin) instantiate() (g *guest, err error) {
 }
 
 // prepare makes the first instance, lets it initialise itself, and keeps what that left.
-func (p *Plugin) prepare(start bool) error {
+func (p *Plugin) prepare(start bool, until *deadline) error {
 	g, err := p.instantiate()
 	if err != nil {
-		return err
+		return transient("%w", err)
 	}
 	defer g.close()
 	i := newInstance(p, g)
+	i.until = until
+	if p.r.interpreter { // what a compiler's code does in a third of a second takes a minute
+		i.opening /= 8
+	}
 	base, _ := g.memory.Read(0, g.memory.Size())
 	base = slices.Clone(base)
 	for _, f := range []struct {
@@ -241,7 +257,7 @@ func (p *Plugin) prepare(start bool) error {
 	for n > 0 && memory[n-1] == 0 {
 		n--
 	}
-	p.image = initial{pages: uint32(len(memory) / memoryPage), memory: slices.Clone(memory[:n]), patches: differences(base, memory)}
+	p.image = initial{pages: uint32(len(memory) / memoryPage), memory: slices.Clone(memory[:n]), patches: differences(base, memory), time: i.time}
 	for _, global := range g.globals {
 		p.image.globals = append(p.image.globals, global.Get())
 	}
@@ -260,7 +276,10 @@ func (p *Plugin) take() (*guest, error) {
 	p.mu.Unlock()
 	g, err := p.instantiate()
 	if err != nil {
-		return nil, err
+		p.r.purge()
+		if g, err = p.instantiate(); err != nil {
+			return nil, fmt.Errorf("%w; plugins hold %d of %d MiB", err, p.r.memory.used.Load()>>20, p.r.memory.limit>>20)
+		}
 	}
 	// Initialisation is not run again: what it left is put in place.
 	if err := g.patch(&p.image); err != nil {
@@ -304,11 +323,49 @@ func (g *guest) put(pages uint32, memory []byte, globals []uint64) error {
 	if !ok {
 		return errors.New("the memory cannot be written")
 	}
-	clear(to[copy(to, memory):])
+	wipe(to[copy(to, memory):])
 	for i, v := range globals {
 		g.globals[i].Set(v)
 	}
 	return nil
+}
+
+// wipe makes bytes zero. Blocks that are zero are only read: what a system gave for
+// nothing takes memory once it is written to.
+func wipe(b []byte) {
+	const block = 4 << 10
+	var zeros [block]byte
+	for ; len(b) > 0; b = b[min(block, len(b)):] {
+		if now := b[:min(block, len(b))]; !bytes.Equal(now, zeros[:len(now)]) {
+			clear(now)
+		}
+	}
+}
+
+// drop closes the unused guests that nobody took since a time; the zero time: all.
+func (p *Plugin) drop(since time.Time) {
+	p.mu.Lock()
+	n := len(p.idle)
+	if !since.IsZero() {
+		n = 0
+		for n < len(p.idle) && !p.idle[n].since.After(since) {
+			n++
+		}
+	}
+	old := slices.Clone(p.idle[:n])
+	p.idle = slices.Delete(p.idle, 0, n)
+	switch {
+	case p.reaper == nil:
+	case len(p.idle) == 0:
+		p.reaper.Stop()
+		p.reaper = nil
+	default:
+		p.reaper.Reset(time.Until(p.idle[0].since.Add(idleTime)))
+	}
+	p.mu.Unlock()
+	for _, g := range old {
+		g.close()
+	}
 }
 
 // giveBack takes a guest into the pool, in its initial state. One whose memory grew is
@@ -319,10 +376,15 @@ func (p *Plugin) giveBack(g *guest) {
 		return
 	}
 	g.linear.refused = false
+	g.look(p)
+	g.since = time.Now()
 	p.mu.Lock()
 	if p.refs > 0 && len(p.idle) < p.r.o.idle() {
 		p.idle = append(p.idle, g)
 		g = nil
+		if p.reaper == nil {
+			p.reaper = time.AfterFunc(idleTime, func() { p.drop(time.Now().Add(-idleTime)) })
+		}
 	}
 	p.mu.Unlock()
 	if g != nil {

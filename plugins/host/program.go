@@ -34,13 +34,16 @@ func (i *Instance) resume(h abi.Hook) (int32, *Error) {
 		go i.run(i.program)
 	}
 	r := i.program
-	if r.done {
-		return 0, nil
+	i.begin(h)
+	i.fuel(i.p.Fuel(h))
+	i.rested = i.p.Fuel(h)
+	release := func() {}
+	if i.until != nil {
+		release = i.until.watch(i)
 	}
-	i.hook, i.draw, i.said = h, 0, ""
-	i.g.fuel.Set(uint64(i.p.Fuel(h)))
 	r.events <- h
 	a := <-r.answers
+	release()
 	i.hook, r.done = 0, a.done
 	return a.result, a.err
 }
@@ -54,9 +57,13 @@ func (i *Instance) run(r *program) {
 	if r.ended {
 		return
 	}
+	i.endLines()
 	a := answer{result: int32(uint32(stack[0])), done: true}
-	if err != nil {
+	switch {
+	case err != nil:
 		a.err = i.judge(err, i.p.Fuel(i.hook))
+	case i.left() < 0:
+		a.err = i.fail(CodeFuel, "used all of %d", i.p.Fuel(i.hook))
 	}
 	r.answers <- a
 }
@@ -71,6 +78,7 @@ func (i *Instance) next(actions int32) int32 {
 		r.first = 0
 		return int32(h)
 	}
+	i.endLines()
 	r.answers <- answer{result: actions}
 	h, ok := <-r.events
 	if !ok {

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"runtime"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -19,10 +23,38 @@ type Runtime struct {
 	cache       wazero.CompilationCache // nil: none
 	store       *cacheStore             // nil: none
 	interpreter bool
+	codeTime    time.Duration // see codeTime
 	vocab       vocabCache
-	compiling   sync.Mutex // one compilation at a time
 	closing     sync.Once
+
+	// seats bounds how many plugins open at a time: a guest that opens may run for a
+	// tenth of a second, nothing interrupts it, and a processor is to be left for tokens.
+	seats     seats
+	compiling seats  // one compilation at a time
+	memory    budget // of all guests
+
+	mu     sync.Mutex
+	loaded map[*Plugin]bool
 }
+
+// seats bound how many do something at a time.
+type seats chan struct{}
+
+// take waits for a seat until ctx ends, whose error it returns then.
+func (s seats) take(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// leave gives a seat back.
+func (s seats) leave() { <-s }
 
 // New makes a runtime.
 func New(o Options) (*Runtime, error) {
@@ -30,7 +62,11 @@ func New(o Options) (*Runtime, error) {
 		return nil, err
 	}
 	ctx := context.Background()
-	r := &Runtime{o: o, interpreter: o.Interpreter || !compilerWorks()}
+	r := &Runtime{
+		o: o, interpreter: o.Interpreter || !compilerWorks(), loaded: map[*Plugin]bool{}, codeTime: codeTime,
+		seats: make(seats, max(1, runtime.GOMAXPROCS(0)-1)), compiling: make(seats, 1),
+	}
+	r.memory.limit = o.memory()
 	cfg := runtimeConfig(r.interpreter)
 	if o.Cache != "" && !r.interpreter {
 		var err error
@@ -86,6 +122,16 @@ var compilerWorks = sync.OnceValue(func() (ok bool) {
 // Interpreter tells whether guests are interpreted: ten to a hundred times slower.
 // Plugins with full and mask views are refused then unless the options allow them.
 func (r *Runtime) Interpreter() bool { return r.interpreter }
+
+// purge closes all unused guests.
+func (r *Runtime) purge() {
+	r.mu.Lock()
+	plugins := slices.Collect(maps.Keys(r.loaded))
+	r.mu.Unlock()
+	for _, p := range plugins {
+		p.drop(time.Time{})
+	}
+}
 
 // Close ends the runtime. All instances must be closed before. It may be called twice.
 func (r *Runtime) Close() (err error) {

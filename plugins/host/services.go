@@ -1,6 +1,11 @@
 package host
 
-import "log/slog"
+import (
+	"log/slog"
+	"sync/atomic"
+
+	"ganglion/plugins/sampling"
+)
 
 // Vocabulary is what plugins may ask about the tokens of a model. It is safe for
 // concurrent use and does not change.
@@ -41,10 +46,7 @@ type Sequences interface {
 }
 
 // Stats are facts about a row of logits: finite ones, at temperature 1.
-type Stats struct {
-	Max, Mean, Std, LogSumExp, Entropy float32
-	Finite                             int
-}
+type Stats = sampling.Stats
 
 // Services are what an instance may use. What is nil is not there.
 type Services struct {
@@ -52,6 +54,9 @@ type Services struct {
 	Store     Store
 	Sequences Sequences
 	Log       *slog.Logger
+	// Logged counts what the plugin logs in a request; instances that take one another's
+	// place share it. nil is a count of the instance alone.
+	Logged *LogCount
 	// Text are at least the last n bytes of the generated text, held back ones included,
 	// or all of it. They are only read.
 	Text func(n int) []byte
@@ -59,4 +64,13 @@ type Services struct {
 	Clock func() int64
 	// Meta takes a value of the request's log row: JSON.
 	Meta func(key string, value []byte)
+}
+
+// LogCount is how much a plugin logged in one request. Instances of one sequence and of
+// several may share it; it is safe for concurrent use, and its zero value is ready.
+type LogCount struct{ bytes, lines atomic.Int64 }
+
+// take counts a line; false where it is over the quota.
+func (c *LogCount) take(n int) bool {
+	return c.lines.Add(1) <= maxLogLines && c.bytes.Add(int64(n+logLine)) <= maxLog
 }

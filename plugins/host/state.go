@@ -14,6 +14,7 @@ type kept struct {
 	from   map[string][]byte // the store at the start of the request
 	writes []write           // in order; a snapshot is their number
 	bytes  int               // of all values with the writes in place
+	held   int               // bytes of the writes, those that others followed included
 }
 
 // write is one kv_set or kv_del.
@@ -55,10 +56,12 @@ func (k *kept) set(key string, value []byte) bool {
 	if value != nil {
 		delta += len(key) + len(value)
 	}
-	if k.bytes+delta > MaxStoreBytes || len(k.writes) >= maxWrites {
+	size := len(key) + len(value)
+	if k.bytes+delta > MaxStoreBytes || len(k.writes) >= maxWrites || k.held+size > maxWriteBytes {
 		return false
 	}
 	k.bytes += delta
+	k.held += size
 	k.writes = append(k.writes, write{key, value, delta})
 	return true
 }
@@ -68,6 +71,7 @@ func (k *kept) rewind(n int) {
 	for len(k.writes) > n {
 		last := len(k.writes) - 1
 		k.bytes -= k.writes[last].delta
+		k.held -= len(k.writes[last].key) + len(k.writes[last].value)
 		k.writes = k.writes[:last]
 	}
 }
@@ -84,7 +88,11 @@ func (i *Instance) commit() error {
 	}
 	k.writes = nil
 	if err := i.services.Store.Commit(i.p.manifest.Name, last); err != nil {
-		return i.fail(CodeQuota, "storing: %v", err)
+		code := CodeStore
+		if errors.Is(err, errStoreFull) {
+			code = CodeQuota
+		}
+		return i.fail(code, "storing: %v", err)
 	}
 	return nil
 }
@@ -92,10 +100,15 @@ func (i *Instance) commit() error {
 // snapshotMagic begins a state: states go through other hands.
 var snapshotMagic = []byte("GGS1")
 
+// snapshotHead are the bytes before the globals: magic, pages u32, writes u32, WASI's clock
+// u64.
+const snapshotHead = 20
+
 // errProgram says that a state has a part that cannot be copied.
 var errProgram = errors.New("host: a program in gg_run has its state on a stack, which no snapshot holds")
 
-// Snapshot appends the plugin's state to dst: memory, globals, what it stored.
+// Snapshot appends the plugin's state to dst: memory, globals, what it stored, the time of
+// its clock.
 func (i *Instance) Snapshot(dst []byte) ([]byte, error) {
 	if i.g == nil || i.err != nil {
 		return dst, orError(asError(i.err), errors.New("host: the instance is closed"))
@@ -104,10 +117,11 @@ func (i *Instance) Snapshot(dst []byte) ([]byte, error) {
 		return dst, errProgram
 	}
 	memory, _ := i.g.memory.Read(0, i.g.memory.Size())
-	dst = slices.Grow(dst, len(memory)+64+8*len(i.g.globals))
+	dst = slices.Grow(dst, snapshotHead+8*len(i.g.globals)+len(memory))
 	dst = append(dst, snapshotMagic...)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(memory)/memoryPage))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(i.state.writes)))
+	dst = binary.LittleEndian.AppendUint64(dst, i.time)
 	for _, g := range i.g.globals {
 		dst = binary.LittleEndian.AppendUint64(dst, g.Get())
 	}
@@ -119,7 +133,7 @@ func (i *Instance) Restore(state []byte) error {
 	if i.g == nil || i.err != nil {
 		return orError(asError(i.err), errors.New("host: the instance is closed"))
 	}
-	head := len(snapshotMagic) + 8 + 8*len(i.g.globals)
+	head := snapshotHead + 8*len(i.g.globals)
 	if len(state) < head || !bytes.HasPrefix(state, snapshotMagic) {
 		return errors.New("host: this is no state of the plugin")
 	}
@@ -131,7 +145,7 @@ func (i *Instance) Restore(state []byte) error {
 	}
 	globals := make([]uint64, 0, 16)
 	for n := range i.g.globals {
-		globals = append(globals, binary.LittleEndian.Uint64(state[12+8*n:]))
+		globals = append(globals, binary.LittleEndian.Uint64(state[snapshotHead+8*n:]))
 	}
 	if i.g.memory.Size() > uint32(len(memory)) { // it grew since, and does not shrink
 		g, err := i.p.instantiate()
@@ -145,6 +159,7 @@ func (i *Instance) Restore(state []byte) error {
 		return i.fail(CodeMemory, "%v", err)
 	}
 	i.state.rewind(int(writes))
+	i.time = min(binary.LittleEndian.Uint64(state[12:]), wasiClockEnd)
 	i.look()
 	return nil
 }

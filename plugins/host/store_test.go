@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -46,6 +47,9 @@ func TestFileStore(t *testing.T) {
 	if len(damaged.Read("a")) != 0 {
 		t.Error("a damaged file has values")
 	}
+	if b, err := os.ReadFile(filepath.Join(dir, "a.json.damaged")); err != nil || string(b) != "[" {
+		t.Errorf("the damaged file is %q, %v", b, err)
+	}
 	if err := damaged.Clear("a"); err != nil {
 		t.Error(err)
 	}
@@ -68,5 +72,26 @@ func TestFileStoreTakesWritesSideBySide(t *testing.T) {
 	wg.Wait()
 	if n := len(s.Read("a")); n != 50 {
 		t.Errorf("%d values", n)
+	}
+}
+
+// TestFileStoreRemembersWhatTheDiskTook: a write that fails changes nothing.
+func TestFileStoreRemembersWhatTheDiskTook(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s, err := OpenStore(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit("a", map[string][]byte{"k": {1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit("a", map[string][]byte{"k": {2}}); err == nil || errors.Is(err, errStoreFull) {
+		t.Errorf("a write without a folder: %v", err)
+	}
+	if v := s.Read("a")["k"]; !bytes.Equal(v, []byte{1}) {
+		t.Errorf("it remembers %v", v)
 	}
 }

@@ -13,20 +13,24 @@ const maxTrieNodes = 1<<24 - 1
 // vocabTrie is the prefix trie of a vocabulary as ABI.md lays it out: u32 n, then n nodes
 // of two words in preorder. A vocabulary that is too large for it gives no nodes.
 func vocabTrie(v Vocabulary) []byte {
-	ids := make([]int32, 0, v.Size())
+	type token struct {
+		bytes []byte
+		id    int32
+	}
+	tokens := make([]token, 0, v.Size())
 	for id := range int32(v.Size()) {
-		if len(v.Bytes(id)) > 0 {
-			ids = append(ids, id)
+		if b := v.Bytes(id); len(b) > 0 {
+			tokens = append(tokens, token{b, id})
 		}
 	}
-	slices.SortFunc(ids, func(a, b int32) int {
-		return cmp.Or(bytes.Compare(v.Bytes(a), v.Bytes(b)), cmp.Compare(a, b))
+	slices.SortFunc(tokens, func(a, b token) int {
+		return cmp.Or(bytes.Compare(a.bytes, b.bytes), cmp.Compare(a.id, b.id))
 	})
 	t := trie{}
 	var last []byte
-	for _, id := range ids {
-		t.add(last, v.Bytes(id), id)
-		last = v.Bytes(id)
+	for _, k := range tokens {
+		t.add(last, k.bytes, k.id)
+		last = k.bytes
 	}
 	t.leave(0)
 	if len(t.words)/2 > maxTrieNodes {

@@ -3,6 +3,7 @@ package meter
 import (
 	"bytes"
 	"math"
+	"slices"
 	"testing"
 
 	"ganglion/plugins/wasm"
@@ -38,6 +39,8 @@ func TestCharges(t *testing.T) {
 		{"empty", function(nil, nil, nil, nil), nil, 64 + 1},
 		{"parameters, results and locals", function(i32s, i64s, make([]wasm.ValType, 0), code(wasm.OpI64Const, 1)), []uint64{1}, 64 + 2 + 2},
 		{"locals", function(nil, nil, []wasm.ValType{wasm.I32, wasm.I32, wasm.V128}, nil), nil, 64 + 3 + 1},
+		{"64 locals", function(nil, nil, slices.Repeat([]wasm.ValType{wasm.I32}, 64), nil), nil, 64 + 64 + 1},
+		{"many locals take a stack", function(nil, nil, slices.Repeat([]wasm.ValType{wasm.V128}, 1000), nil), nil, 64 + 1000 + 16*936 + 1},
 		{"division", function(nil, nil, nil, code(wasm.OpI64Const, 1, wasm.OpI64Const, 1, wasm.Op(0x7f), wasm.OpDrop)), nil, 64 + 2 + 16 + 1 + 1},
 		// Head 4, and get, const, sub, tee, br_if for each turn; before it the loop, after it two ends.
 		{"countdown", countdown(), []uint64{10}, 64 + 1 + 1 + 10*(4+6) + 1},

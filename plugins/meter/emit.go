@@ -10,7 +10,7 @@ func (w *writer) code() ([]byte, error) {
 	for i := range m.Bodies {
 		size += m.Bodies[i].All.Len()
 	}
-	out := wasm.AppendUint(make([]byte, 0, size+size/4+16), uint64(len(m.Bodies)))
+	out := wasm.AppendUint(make([]byte, 0, size+size/4+96), uint64(len(m.Bodies)+1))
 	var body []byte
 	for i := range m.Bodies {
 		if err := w.plan.function(i); err != nil {
@@ -20,7 +20,37 @@ func (w *writer) code() ([]byte, error) {
 		out = wasm.AppendUint(out, uint64(len(body)))
 		out = append(out, body...)
 	}
-	return out, nil
+	body = w.refiller(body[:0])
+	out = wasm.AppendUint(out, uint64(len(body)))
+	return append(out, body...), nil
+}
+
+// refiller appends the body of the function that a charge calls when it emptied the
+// counter: it moves the rest there, ends the guest if that was all, and leaves a breath.
+// In between it asks for memory of no pages, for which compiled code goes to the host and
+// back: that is where whoever waits for this thread gets it.
+func (w *writer) refiller(to []byte) []byte {
+	rest := w.fuel + 1
+	to = append(to, 0)
+	to = index(to, wasm.OpGlobalGet, w.fuel)
+	to = index(to, wasm.OpGlobalGet, rest)
+	to = append(to, byte(wasm.OpI64Add))
+	to = index(to, wasm.OpGlobalSet, w.fuel)
+	to = append(to, byte(wasm.OpI64Const), 0)
+	to = index(to, wasm.OpGlobalSet, rest)
+	to = index(to, wasm.OpGlobalGet, w.fuel)
+	to = append(to, byte(wasm.OpI64Const), 0, byte(wasm.OpI64LtS), byte(wasm.OpIf), 0x40, byte(wasm.OpUnreachable), byte(wasm.OpEnd))
+	if w.m.Imported(wasm.KindMemory)+len(w.m.Memories) > 0 && !w.policy.breathless {
+		to = append(to, byte(wasm.OpI32Const), 0, byte(wasm.OpMemoryGrow), 0, byte(wasm.OpDrop))
+	}
+	breath := func(to []byte) []byte { return wasm.AppendInt(append(to, byte(wasm.OpI64Const)), Breath) }
+	to = breath(index(to, wasm.OpGlobalGet, w.fuel))
+	to = append(to, byte(wasm.OpI64GtS), byte(wasm.OpIf), 0x40)
+	to = breath(index(to, wasm.OpGlobalGet, w.fuel))
+	to = append(to, byte(wasm.OpI64Sub))
+	to = index(to, wasm.OpGlobalSet, rest)
+	to = index(breath(to), wasm.OpGlobalSet, w.fuel)
+	return append(to, byte(wasm.OpEnd), byte(wasm.OpEnd))
 }
 
 // body appends the body of function i with the planned charges.
@@ -55,8 +85,8 @@ func (w *writer) body(to []byte, i int) []byte {
 // charge appends the code of one point. left is a local of type i64, for what the charge
 // leaves in the counter; length one of type i32, for the operand of a bulk instruction.
 //
-// The counter never wraps: the host sets at most 2⁶³−1, a charge takes less than 2⁴⁶, and
-// the first one that goes below zero is the last.
+// The counter never wraps: the host sets at most 2⁶³−1 in all, a charge takes less than
+// 2⁴⁶, and the first one that looks and goes below zero is paid of the rest or is the last.
 func (w *writer) charge(to []byte, p point, left, length uint64) []byte {
 	if p.bulk != 0 {
 		// The length is the last operand of every bulk instruction.
@@ -77,11 +107,14 @@ func (w *writer) charge(to []byte, p point, left, length uint64) []byte {
 		to = wasm.AppendInt(to, p.amount)
 	}
 	to = append(to, byte(wasm.OpI64Sub))
+	if !p.head && p.bulk == 0 {
+		return index(to, wasm.OpGlobalSet, w.fuel)
+	}
 	to = index(to, wasm.OpLocalTee, left)
 	to = index(to, wasm.OpGlobalSet, w.fuel)
 	to = index(to, wasm.OpLocalGet, left)
-	return append(to, byte(wasm.OpI64Const), 0, byte(wasm.OpI64LtS),
-		byte(wasm.OpIf), 0x40, byte(wasm.OpUnreachable), byte(wasm.OpEnd))
+	to = append(to, byte(wasm.OpI64Const), 0, byte(wasm.OpI64LtS), byte(wasm.OpIf), 0x40)
+	return append(index(to, wasm.OpCall, w.refill), byte(wasm.OpEnd))
 }
 
 func index(to []byte, op wasm.Op, i uint64) []byte {

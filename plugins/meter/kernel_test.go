@@ -94,7 +94,7 @@ func BenchmarkKernels(b *testing.B) {
 			b.Run(name+"/"+k+"/metered", func(b *testing.B) {
 				f := g.m.ExportedFunction(k)
 				for b.Loop() {
-					g.fuel.Set(tank)
+					give(g.m, tank)
 					f.Call(context.Background())
 				}
 				b.ReportMetric(float64(tank-left), "fuel")

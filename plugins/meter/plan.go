@@ -7,6 +7,7 @@ type point struct {
 	at     int
 	amount int64   // fuel to take
 	room   int64   // what of later pieces the charge may still take on
+	head   bool    // of a region: where the counter is looked at
 	off    bool    // nothing is put in: an earlier point charges for this piece
 	bulk   wasm.Op // if not 0, the point charges for the bulk instruction behind it
 }
@@ -40,7 +41,7 @@ type frame struct {
 // open begins a piece. With under −1 it begins a region and is charged where it stands.
 func (p *plan) open(at, under int, free bool) {
 	p.own, p.under, p.cost = len(p.points), under, 0
-	p.points = append(p.points, point{at: at, room: absorbed, off: free})
+	p.points = append(p.points, point{at: at, head: under < 0, room: absorbed, off: free})
 }
 
 // close ends the open piece and settles which point charges for it.
@@ -81,7 +82,7 @@ func (p *plan) function(i int) error {
 	p.points, p.pieces, p.bulk, p.dead = p.points[:0], p.pieces[:0], false, 0
 	p.frames = append(p.frames[:0], frame{results: len(t.Results)})
 	p.open(body.Code.Start, -1, p.policy.freeCalls)
-	p.cost = callPrice + int64(len(t.Params)+len(t.Results)+body.Count)
+	p.cost = callPrice + int64(len(t.Params)+len(t.Results)+body.Count) + int64(max(0, body.Count-freeLocals))*localBytes
 	w := p.m.Walk(body.Code)
 	var in wasm.Instr
 	for w.Next(&in) {

@@ -11,10 +11,13 @@ import "ganglion/plugins/wasm"
 // chain of square roots fifteen times.
 //
 // Memory is the exception. A load that misses all caches takes a hundred nanoseconds, one
-// that hits takes none, and no price fits both; 3 is what a chain of hits takes. The
-// limit on a plugin's memory, which keeps it inside the caches, does the rest.
+// that hits takes none, and no price fits both; 3 is what a chain of hits takes. What the
+// misses of a whole call take is for its sequence to bear; that nobody else waits for them
+// is what a breath is for.
 const (
 	callPrice   = 64 // of entering a function: bounds how deep calls nest
+	freeLocals  = 64 // of a function: what more of them take of a stack is paid for by the byte
+	localBytes  = 16 // of the largest local
 	headPrice   = 4  // of a loop's head: the charge there is the larger part of an empty loop
 	bulkPrice   = 48 // of a bulk instruction of length 0
 	growPrice   = 128

@@ -61,7 +61,7 @@ func (w *world) instantiate(module []byte, name string) (api.Module, error) {
 		return nil, err
 	}
 	if start {
-		m.ExportedGlobal(Fuel).(api.MutableGlobal).Set(tank)
+		give(m, tank)
 		if _, err := m.ExportedFunction(Start).Call(ctx); err != nil {
 			return nil, errors.Join(err, m.Close(ctx))
 		}
@@ -71,14 +71,14 @@ func (w *world) instantiate(module []byte, name string) (api.Module, error) {
 
 func (w *world) fill() {
 	for _, m := range w.all {
-		m.ExportedGlobal(Fuel).(api.MutableGlobal).Set(tank)
+		give(m, tank)
 	}
 }
 
 // used is the fuel that all modules have used since fill.
 func (w *world) used() (n int64) {
 	for _, m := range w.all {
-		n += tank - int64(m.ExportedGlobal(Fuel).Get())
+		n += tank - left(m)
 	}
 	return n
 }

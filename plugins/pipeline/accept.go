@@ -16,7 +16,7 @@ type Verdict struct {
 // Accept tells the plugins of a token that joined the text. All of them hear of it,
 // whatever one of them wants.
 func (p *Pipeline) Accept(id int32) (v Verdict, err error) {
-	p.stop = 0
+	p.stop, p.last = 0, false
 	p.tokens = append(p.tokens, id)
 	p.sampled++
 	last := len(p.tokens) - 1
@@ -57,14 +57,26 @@ func (p *Pipeline) acceptOne(g *plugin, step int, ids []int32, flags uint32) (ab
 // verdict notes what a plugin wants after a token or a text.
 func (p *Pipeline) verdict(g *plugin, actions abi.Action, v *Verdict) *Error {
 	f := g.frame()
-	if actions&abi.Backtrack != 0 && v.Rewind == 0 {
-		n := int(f.get(abi.OffBacktrack))
-		if e := p.mayRewind(g, n); e != nil {
-			return e
-		}
+	if actions&abi.Backtrack == 0 || p.last {
+		return p.ahead(g, f, actions)
+	}
+	if v.Rewind > 0 {
+		return nil // another one comes first, and this one is put back
+	}
+	n := int(f.get(abi.OffBacktrack))
+	if e := p.mayRewind(g, n); e != nil {
+		return e
+	}
+	// What it wants besides is meant for where the text goes back to.
+	forced, taken, stop := p.forced, p.taken, p.stop
+	p.forced, p.taken, p.stop = p.instead[:0], 0, 0
+	e := p.ahead(g, f, actions)
+	p.instead, p.stopping = p.forced, p.stop
+	p.forced, p.taken, p.stop = forced, taken, stop
+	if e == nil {
 		v.Rewind, p.asker = n, g
 	}
-	return p.ahead(g, f, actions)
+	return e
 }
 
 // mayRewind checks that a plugin may take n tokens back.
@@ -105,6 +117,7 @@ const maxPiece = abi.MaxTextBytes
 // until the next call.
 func (p *Pipeline) Text(text []byte, last bool) (out []byte, v Verdict, err error) {
 	p.stop = 0
+	p.most = max(textFactor*len(text), textLeast)
 	for _, g := range p.plugins {
 		if g.in == nil || !g.in.Has(abi.HookText) || len(text) == 0 && !last {
 			continue
@@ -176,8 +189,8 @@ func (p *Pipeline) piece(g *plugin, text []byte, flags uint32) *Error {
 		switch {
 		case !ok:
 			return g.fault(step, codeAction, "TEXT of more bytes than there is room for")
-		case len(b) > max(textFactor*len(text), textLeast):
-			return g.fault(step, codeQuota, "TEXT of %d bytes for %d", len(b), len(text))
+		case len(p.given)+len(b) > p.most:
+			return g.fault(step, codeQuota, "TEXT of %d bytes, at most %d", len(p.given)+len(b), p.most)
 		case !utf8.Valid(b):
 			return g.fault(step, codeAction, "TEXT that is not UTF-8")
 		}
@@ -185,6 +198,7 @@ func (p *Pipeline) piece(g *plugin, text []byte, flags uint32) *Error {
 	}
 	if string(given) != string(text) {
 		g.report.Rewritten++
+		p.changed(g, ChangeText, NoToken)
 	}
 	p.given = append(p.given, given...)
 	return p.verdict(g, actions, &p.v)

@@ -60,16 +60,14 @@ func (p *Pipeline) historyStart(g *plugin) int {
 
 // call calls a hook whose frame is filled, and counts what it cost.
 func (p *Pipeline) call(g *plugin, h abi.Hook) (actions abi.Action, e *Error) {
-	from := p.o.Now()
+	from, fuel := p.o.Now(), int64(0)
 	defer func() {
-		g.report.Calls++
-		g.report.Time += p.o.Now().Sub(from)
+		g.report.called(h, fuel, p.o.Now().Sub(from))
 		if v := recover(); v != nil {
 			e = g.fault(p.now(), codePanic, "%v", v)
 		}
 	}()
 	actions, fuel, err := g.in.Call(h)
-	g.report.Fuel += fuel
 	if err != nil {
 		return 0, g.called(p.now(), err)
 	}

@@ -14,10 +14,14 @@
 //	New → Prompt → Begin → (Plan → [chain: Early, Late, Choose] → Accept → Text)… → End → Close
 //
 // Plan needs no logits and runs while the model computes. Tokens that were forced are
-// taken with [Pipeline.NextForced] instead of a choice. Where Accept or Text asks for a
+// taken with [Pipeline.NextForced] and given to the chain's Force instead of a choice. Where Accept or Text asks for a
 // rewind, the caller drops the tokens and calls Rewind. A plugin is never called for a
 // token that was guessed ahead and did not come: guesses are checked by choosing, one
 // after another, so a plugin's state needs no saving for them.
+//
+// A step needs the row of logits only where a plugin may do more than look at the best
+// tokens and at statistics, cut to some of those and set the temperature; frames and tokens
+// are the same with a row and without ([Pipeline.Needs]).
 //
 // A Pipeline belongs to one goroutine at a time, but for Needs, which may be called
 // while Plan runs. It imports plugins/abi and plugins/sampling alone: an [Instance] is

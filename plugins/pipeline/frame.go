@@ -21,23 +21,17 @@ func (f frame) putF(off int, v float32)   { f.put(off, math.Float32bits(v)) }
 func (f frame) getF(off int) float32      { return math.Float32frombits(f.get(off)) }
 func (f frame) part(off, size int) []byte { return f.b[off : off+size : off+size] }
 
-// candidates writes the best candidates, their statistics and their share of the mass.
-func (f frame) candidates(top []sampling.Candidate, s *sampling.Stats) {
-	ids, logits := f.part(f.l.CandIDs, 4*f.l.CandCap), f.part(f.l.CandLogits, 4*f.l.CandCap)
-	mass := 0.0
+// candidates writes the best candidates and their share of the mass.
+func (f frame) candidates(d *sampling.Distribution) {
+	n := f.l.CandCap
+	top := d.Top(n)
+	ids, logits := f.part(f.l.CandIDs, 4*n)[:4*len(top)], f.part(f.l.CandLogits, 4*n)[:4*len(top)]
 	for i, c := range top {
 		binary.LittleEndian.PutUint32(ids[4*i:], uint32(c.ID))
 		binary.LittleEndian.PutUint32(logits[4*i:], math.Float32bits(c.Logit))
 	}
-	if len(top) == s.Finite {
-		mass = 1
-	} else {
-		for _, c := range top {
-			mass += sampling.Weight(s.LogSumExp - c.Logit)
-		}
-	}
 	f.put(abi.OffCandN, uint32(len(top)))
-	f.putF(abi.OffCandMass, float32(min(mass, 1)))
+	f.putF(abi.OffCandMass, float32(d.Share(n)))
 }
 
 // kept reads the candidates that a plugin left.

@@ -8,6 +8,7 @@ import (
 	"ganglion/plugins/abi"
 	"ganglion/plugins/pipeline"
 	"ganglion/plugins/pipeline/pipelinetest"
+	"ganglion/plugins/rowstats"
 	"ganglion/plugins/sampling"
 )
 
@@ -24,6 +25,8 @@ type text struct {
 	max     int
 	said    string // what the text hooks let through
 	stop    abi.StopReason
+	whole   bool // every step reads the row, whatever it needs
+	rows    int  // that were read
 	warned  []*pipeline.Error
 }
 
@@ -54,11 +57,12 @@ func begin(t testing.TB, plugins []*pipelinetest.Plugin, set ...setting) (*text,
 	o.Temperature = params.Temperature
 	x.max = o.Max
 	p, err := pipeline.New(o)
+	x.Pipeline = p
 	if err != nil {
 		return x, err
 	}
 	t.Cleanup(p.Close)
-	x.Pipeline, params.Plugins = p, p
+	params.Plugins = p
 	if x.chain, err = sampling.New(params); err != nil {
 		t.Fatal(err)
 	}
@@ -81,11 +85,15 @@ func (x *text) step() (over bool, err error) {
 			in.Best, in.Max = int32(id), l
 		}
 	}
-	if x.chain.Needs().View == sampling.Row {
-		in.Row = row
+	need := x.chain.Needs()
+	if x.whole {
+		need = sampling.Needs{View: sampling.Row}
 	}
+	x.read(in, row, need)
 	id, ok := x.NextForced()
-	if !ok {
+	if ok {
+		x.chain.Force(in, id, len(x.tokens), &x.scratch)
+	} else {
 		choice, err := x.chain.Choose(in, len(x.tokens), &x.scratch)
 		if err != nil {
 			return true, err
@@ -114,6 +122,22 @@ func (x *text) step() (over bool, err error) {
 	}
 	x.stop = v.Stop
 	return x.stop != 0 || len(x.tokens)-x.prompt == x.max, nil
+}
+
+// read gives the chain what it needs of a row.
+func (x *text) read(in *sampling.Input, row []float32, need sampling.Needs) {
+	switch need.View {
+	case sampling.Row:
+		in.Row = row
+		x.rows++
+	case sampling.Top:
+		for _, c := range sampling.AppendTop(nil, &sampling.Input{Row: row}, need.K) {
+			in.IDs, in.Logits = append(in.IDs, c.ID), append(in.Logits, c.Logit)
+		}
+		if need.Stats {
+			in.Stats = rowstats.Of(row)
+		}
+	}
 }
 
 // finish makes the whole text.

@@ -2,9 +2,11 @@ package pipeline_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"ganglion/plugins/abi"
 	"ganglion/plugins/pipeline"
@@ -284,7 +286,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestDynamicTemperature: TEMP makes a greedy text a drawn one, and is of one step.
+// TestDynamicTemperature: TEMP is of one step, and a greedy text stays greedy.
 func TestDynamicTemperature(t *testing.T) {
 	p := in(abi.SlotTemperature, abi.HookLogits, func(f *pipelinetest.Frame) abi.Action {
 		if f.U(abi.OffStep) == 2 {
@@ -292,17 +294,24 @@ func TestDynamicTemperature(t *testing.T) {
 		}
 		return 0
 	})
-	_, got := run(t, one(p))
+	_, got := run(t, one(p), func(_ *pipeline.Options, p *sampling.Params) { p.Temperature = 1e-3 })
 	if got[0] != 11 || got[1] != 12 || got[2] == 13 || got[3] != got[2]+1 {
 		t.Errorf("tokens %v, want the third one drawn", got)
+	}
+	if _, got := run(t, one(p)); !slices.Equal(got, until(11, 22)) {
+		t.Errorf("tokens %v of a greedy text", got)
 	}
 }
 
 func TestArgmaxInvariantIsLeftOutOfGreedyRequests(t *testing.T) {
 	p := in(abi.SlotTruncate, abi.HookLogits, func(f *pipelinetest.Frame) abi.Action { return 0 })
 	p.Manifest.ArgmaxInvariant = true
-	if run(t, one(p)); p.Opened() != 0 {
+	x, _ := run(t, one(p))
+	if p.Opened() != 0 {
 		t.Error("it was opened for a greedy request")
+	}
+	if r := x.Reports(); len(r) != 1 || r[0].Outcome != pipeline.OutcomeSkipped || r[0].Reason != pipeline.ReasonGreedy || r[0].Error != nil || r[0].Calls != 0 {
+		t.Errorf("reports %+v", r)
 	}
 	if run(t, one(p), func(_ *pipeline.Options, p *sampling.Params) { p.Temperature = 1 }); p.Opened() != 1 {
 		t.Error("it was not opened for a drawn one")
@@ -320,7 +329,7 @@ func TestTwoChoosers(t *testing.T) {
 func TestNotInterested(t *testing.T) {
 	p := in(abi.SlotBias, abi.HookPlan, func(f *pipelinetest.Frame) abi.Action { t.Error("called"); return 0 })
 	s := p.Spec(vocab)
-	s.Open = func() (pipeline.Instance, error) { return nil, nil }
+	s.Open = func(spent pipeline.Spent) (pipeline.Instance, error) { spent(7, 0); return nil, nil }
 	x, err := begin(t, nil, func(o *pipeline.Options, _ *sampling.Params) { o.Plugins = []pipeline.Spec{s} })
 	if err != nil {
 		t.Fatal(err)
@@ -328,7 +337,7 @@ func TestNotInterested(t *testing.T) {
 	if n := x.chain.Needs(); n.View != sampling.Best {
 		t.Errorf("needs %v of the model", n)
 	}
-	if x.finish(t); x.Reports()[0].Outcome != pipeline.OutcomeIdle {
+	if x.finish(t); x.Reports()[0].Outcome != pipeline.OutcomeIdle || x.Reports()[0].OnceFuel != 7 {
 		t.Errorf("report %+v", x.Reports()[0])
 	}
 }
@@ -394,5 +403,52 @@ func TestChanged(t *testing.T) {
 	x, _ := run(t, one(p))
 	if r := x.Reports()[0]; r.Changed != 1 || r.Calls != 12 || r.Fuel != 120 {
 		t.Errorf("report %+v, want 1 token changed in 12 calls", r)
+	}
+}
+
+// TestRestartShowsThePromptAgain: a new instance sees the prompt as the one before it did,
+// and what it makes of it is not done twice.
+func TestRestartShowsThePromptAgain(t *testing.T) {
+	var saw []string
+	failed := false
+	p := in(abi.SlotBias, abi.HookPlan, func(f *pipelinetest.Frame) abi.Action {
+		if f.U(abi.OffStep) == 1 && !failed {
+			failed = true
+			panic(&pipelinetest.Error{Code: "trap"})
+		}
+		return 0
+	})
+	p.OnError, p.Manifest.View.Text = pipeline.Restart, true
+	p.Hooks[abi.HookPrompt] = func(f *pipelinetest.Frame) abi.Action {
+		saw = append(saw, fmt.Sprint(f.In(), f.Tokens(), f.U(abi.OffNPrompt), f.U(abi.OffFlags)&abi.FlagReplay))
+		return f.Text("rewritten")
+	}
+	x, err := pipeline.New(pipeline.Options{
+		Plugins: pipelinetest.Specs(vocab, p), Vocab: vocab, Max: 12, Now: time.Now,
+		Tokenize: func(string) ([]int32, error) { return []int32{10}, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	prompt, err := x.Prompt("asked", []int32{1, 2})
+	if err != nil || !slices.Equal(prompt, []int32{10}) {
+		t.Fatalf("prompt %v, %v", prompt, err)
+	}
+	x.Begin(prompt)
+	if err := x.Plan(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Accept(11); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Plan(); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"asked[1 2] 2 0", fmt.Sprint("asked[1 2] 2 ", abi.FlagReplay)}; !slices.Equal(saw, want) {
+		t.Errorf("its prompt hook saw %q, want %q", saw, want)
+	}
+	if r := x.Reports()[0]; r.Outcome != pipeline.OutcomeRestarted || r.Rewritten != 1 {
+		t.Errorf("report %+v", r)
 	}
 }

@@ -3,34 +3,83 @@ package pipeline
 import (
 	"math"
 
+	"slices"
+
 	"ganglion/plugins/abi"
+	"ganglion/plugins/sampling"
 )
 
 // Plan lets the plugins plan the step that comes next. It needs nothing of the model,
-// so it may run while the model computes.
+// so it may run while the model computes. Where a token is forced, only those plan that
+// constrain: one that they take out does not come, nor do those behind it.
 func (p *Pipeline) Plan() error {
 	p.save()
 	step := p.now()
 	for _, g := range p.plugins {
-		g.planned = 0
+		g.planned, g.asked, g.replan = 0, false, false
 	}
-	if p.taken < len(p.forced) {
-		return nil // nothing is to be decided
+	for {
+		for _, g := range p.plugins {
+			if g.asked || !g.acts(step) || !g.in.Has(abi.HookPlan) || p.pending() && !p.mayRefuse(g) {
+				continue
+			}
+			g.asked = true
+			if e := p.try(g, (*Pipeline).planOne); e != nil {
+				return e
+			}
+		}
+		if !p.pending() || !p.refused(p.forced[p.taken]) {
+			return nil
+		}
+		p.forced, p.taken = p.forced[:0], 0 // the step is one as any other
 	}
+}
+
+// pending tells whether a token is forced.
+func (p *Pipeline) pending() bool { return p.taken < len(p.forced) }
+
+// mayRefuse tells whether a plugin is asked about what another one forces.
+func (p *Pipeline) mayRefuse(g *plugin) bool {
+	return g.spec.Manifest.Slot == abi.SlotConstrain && g != p.forcer
+}
+
+// MayRefuse tells whether forced tokens may not come after all.
+func (p *Pipeline) MayRefuse() bool {
 	for _, g := range p.plugins {
-		if !g.acts(step) || !g.in.Has(abi.HookPlan) {
+		if g.in != nil && p.mayRefuse(g) && g.in.Has(abi.HookPlan) {
+			return true
+		}
+	}
+	return false
+}
+
+// refused tells whether a plugin that constrains took a token out in its plan.
+func (p *Pipeline) refused(id int32) bool {
+	for _, g := range p.plugins {
+		if g.in == nil || g.planned == 0 || !p.mayRefuse(g) {
 			continue
 		}
-		if e := p.try(g, (*Pipeline).planOne); e != nil {
-			return e
+		f := g.frame()
+		if g.planned&abi.Mask != 0 && f.b[f.l.Mask+int(id)/8]>>(id%8)&1 == 0 {
+			return true
+		}
+		if g.planned&abi.Edits == 0 {
+			continue
+		}
+		p.edits, _ = f.edits(p.edits[:0])
+		for _, e := range p.edits {
+			if e.ID == id && e.Op == sampling.OpBan {
+				return true
+			}
 		}
 	}
-	return nil
+	return false
 }
 
 // planOne lets one plugin plan. What it planned for the distribution stays in its frame
 // until its turn comes.
 func (p *Pipeline) planOne(g *plugin) *Error {
+	g.replan = false
 	step := p.now()
 	f := p.fill(g, abi.HookPlan, step, 0)
 	f.putF(abi.OffTemperature, float32(p.o.Temperature))
@@ -90,18 +139,29 @@ func (p *Pipeline) ahead(g *plugin, f frame, actions abi.Action) *Error {
 	if n := f.get(abi.OffOutN); n > abi.MaxForced {
 		return g.fault(step, codeQuota, "%d tokens forced at one step, at most %d may be", n, abi.MaxForced)
 	}
-	if p.taken < len(p.forced) {
+	if p.pending() {
 		return nil
 	}
-	forced, ok := f.tokens(p.forced[:0], p.o.Vocab)
-	if !ok {
-		return g.fault(step, codeAction, "FORCE with tokens that are none or too many")
+	forced, e := p.force(g, f, p.forced[:0])
+	if e != nil {
+		return e
 	}
-	p.forced, p.taken = forced, 0
-	if len(forced) > 0 {
-		g.report.Changed += len(forced)
-	}
+	p.forced, p.taken, p.forcer = forced, 0, g
 	return nil
+}
+
+// force reads the tokens that a plugin forces.
+func (p *Pipeline) force(g *plugin, f frame, dst []int32) ([]int32, *Error) {
+	dst, ok := f.tokens(dst, p.o.Vocab)
+	if !ok {
+		return nil, g.fault(p.now(), codeAction, "FORCE with tokens that are none or too many")
+	}
+	for _, id := range dst {
+		if slices.Contains(p.o.Suppressed, id) {
+			return nil, g.fault(p.now(), codeAction, "FORCE of token %d, which the model never makes", id)
+		}
+	}
+	return dst, nil
 }
 
 // Stopped tells for what reason a plugin wants the text to end here, 0 when none does.
@@ -111,9 +171,10 @@ func (p *Pipeline) Stopped() abi.StopReason { return p.stop }
 // until the next hook.
 func (p *Pipeline) Forced() []int32 { return p.forced[p.taken:] }
 
-// NextForced takes the first of these; ok is false when there is none.
+// NextForced takes the first of these, of which the chain is told with Chain.Force; ok is
+// false when there is none.
 func (p *Pipeline) NextForced() (id int32, ok bool) {
-	if p.taken == len(p.forced) {
+	if !p.pending() {
 		return 0, false
 	}
 	p.taken++

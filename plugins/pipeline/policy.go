@@ -1,7 +1,8 @@
 package pipeline
 
 import (
-	"encoding/binary"
+	"context"
+	"errors"
 
 	"ganglion/plugins/abi"
 )
@@ -13,8 +14,11 @@ func (p *Pipeline) open(g *plugin) (e *Error) {
 			e = g.fault(-1, codePanic, "%v", v)
 		}
 	}()
-	in, err := g.spec.Open()
+	in, err := g.spec.Open(g.report.spent)
 	if err != nil {
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			p.left = err
+		}
 		return g.opened(err)
 	}
 	if in == nil {
@@ -25,11 +29,7 @@ func (p *Pipeline) open(g *plugin) (e *Error) {
 	g.actor = in.Has(abi.HookPlan) || in.Has(abi.HookLogits)
 	g.wake, g.planned = 0, 0
 	g.hist.forget()
-	g.gathered = g.gathered[:0]
-	f := g.frame()
-	for i := range f.l.GatherN {
-		g.gathered = append(g.gathered, int32(binary.LittleEndian.Uint32(f.b[f.l.GatherIDs+4*i:])))
-	}
+	g.gathered = in.Gathered()
 	return nil
 }
 
@@ -51,12 +51,16 @@ func (p *Pipeline) failed(g *plugin, e *Error) *Error {
 		g.restarted = true
 		again := p.reopen(g)
 		if again == nil {
+			g.replan = true
 			g.report.Outcome = OutcomeRestarted
 			p.warn(e)
+			g.gone()
 			return nil
 		}
 		g.leave()
-		e = again
+		if p.left == nil {
+			e = again
+		}
 	}
 	if policy == Skip {
 		g.report.Outcome = OutcomeSkipped
@@ -64,10 +68,18 @@ func (p *Pipeline) failed(g *plugin, e *Error) *Error {
 			p.chooser = nil
 		}
 		p.warn(e)
+		g.gone()
 		return nil
 	}
 	g.report.Outcome, g.report.Error = OutcomeFailed, e
 	return e
+}
+
+// gone says so when a plugin is no longer in the request.
+func (g *plugin) gone() {
+	if g.in == nil && g.spec.Left != nil {
+		g.spec.Left()
+	}
 }
 
 func (p *Pipeline) warn(e *Error) {
@@ -76,25 +88,31 @@ func (p *Pipeline) warn(e *Error) {
 	}
 }
 
-// reopen makes a new instance and lets it read the text so far.
+// reopen makes a new instance and lets it read the prompt and the text so far.
 func (p *Pipeline) reopen(g *plugin) *Error {
 	g.leave()
-	if e := p.open(g); e != nil || g.in == nil || !g.in.Has(abi.HookAccept) {
+	if e := p.open(g); e != nil || g.in == nil {
 		return e
 	}
-	text := p.tokens[p.prompt:]
-	for at := 0; at < len(text); {
-		n := min(len(text)-at, g.in.Layout().InCap/4)
-		if n == 0 {
-			return g.fault(p.now(), codeQuota, "the buffer for accepted tokens holds none")
-		}
-		if _, e := p.acceptOne(g, at, text[at:at+n], abi.FlagReplay); e != nil {
+	if e := p.promptAgain(g); e != nil || !g.in.Has(abi.HookAccept) {
+		return e
+	}
+	// Each token is told as it was the first time: alone, with what stood before it.
+	whole := p.tokens
+	defer func() { p.tokens, p.replayed = whole, -1 }()
+	for at := range whole[p.prompt:] {
+		end := p.prompt + at + 1
+		p.tokens, p.replayed = whole[:end], at+1
+		if _, e := p.acceptOne(g, at, whole[end-1:end], abi.FlagReplay); e != nil {
 			return e
 		}
-		at += n
 	}
 	return nil
 }
+
+// Replayed tells how many tokens of the text a plugin has heard of that reads it again,
+// the one it is told of included; ok is false where none reads it again. Hooks may ask.
+func (p *Pipeline) Replayed() (tokens int, ok bool) { return p.replayed, p.replayed >= 0 }
 
 // try does something with a plugin. A plugin that was restarted tries again.
 func (p *Pipeline) try(g *plugin, do func(*Pipeline, *plugin) *Error) *Error {

@@ -77,8 +77,12 @@ func (r *ring) at(length int) *state {
 // Rewind takes back n tokens, as the latest verdict asked for. The plugin that asked
 // keeps its memory; all others are put back to where they were.
 func (p *Pipeline) Rewind(n int) error {
+	first := p.tokens[len(p.tokens)-n]
 	p.tokens = p.tokens[:len(p.tokens)-n]
-	p.forced, p.taken, p.stop = p.forced[:0], 0, 0
+	p.changes = p.changes[:0]
+	p.changed(p.asker, ChangeRewound, first)
+	p.forced, p.instead = p.instead, p.forced[:0]
+	p.taken, p.stop, p.forcer = 0, p.stopping, p.asker
 	s := p.ring.at(len(p.tokens))
 	for i, g := range p.plugins {
 		if g.in == nil {
@@ -88,6 +92,7 @@ func (p *Pipeline) Rewind(n int) error {
 			g.report.Rewinds++
 			g.report.Changed += n
 			g.wake = 0 // it has something to ban
+			g.hist.forget()
 			continue
 		}
 		if e := p.putBack(g, i, s, n); e != nil {

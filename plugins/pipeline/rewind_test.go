@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 	"testing"
 
 	"ganglion/plugins/abi"
@@ -149,6 +150,39 @@ func TestLivelock(t *testing.T) {
 	p.OnError = pipeline.Skip
 	if x, got := run(t, one(p)); !slices.Equal(got, until(11, 22)) || len(x.warned) != 1 {
 		t.Errorf("skipped: %v, %v", got, x.warned)
+	}
+}
+
+// TestLivelockInAll: a text that turns back in many places, in each of them less often than
+// in one, ends when four times its length was sampled.
+func TestLivelockInAll(t *testing.T) {
+	const most = 12 // tokens of the harness's texts
+	for rounds, want := range map[int]string{2: "", 5: "livelock"} {
+		back := map[int]int{} // by place
+		p := in(abi.SlotText, abi.HookAccept, func(f *pipelinetest.Frame) abi.Action {
+			if at := f.U(abi.OffStep); back[at] < rounds {
+				back[at]++
+				return f.Rewind(1)
+			}
+			return 0
+		})
+		p.Manifest.View.Holdback = 1
+		x, err := begin(t, one(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == "" { // the partner: as many turns in one place, and fewer in all
+			if got := x.finish(t); !slices.Equal(got, until(11, 22)) || x.Reports()[0].Rewinds != rounds*most {
+				t.Errorf("%v after %d rewinds, want %d", got, x.Reports()[0].Rewinds, rounds*most)
+			}
+			continue
+		}
+		if e := x.fails(t); e.Code != want || !strings.Contains(e.Message, "tokens were made") {
+			t.Errorf("%v", e)
+		}
+		if n := x.Reports()[0].Rewinds; n > 4*most || n < 3*most {
+			t.Errorf("%d rewinds before a text of %d tokens ended", n, most)
+		}
 	}
 }
 

@@ -51,11 +51,11 @@ func TestTextComesInPieces(t *testing.T) {
 
 func TestPrompt(t *testing.T) {
 	tokenize := func(o *pipeline.Options, _ *sampling.Params) {
-		o.Tokenize = func(s string) (ids []int32) {
+		o.Tokenize = func(s string) (ids []int32, err error) {
 			for _, b := range []byte(s) {
 				ids = append(ids, int32(b%vocab))
 			}
-			return ids
+			return ids, nil
 		}
 	}
 	see := ""

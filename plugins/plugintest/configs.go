@@ -82,9 +82,9 @@ func skipOr(err error, format string) error {
 
 // tryOpen opens a plugin in a small vocabulary and closes it again.
 func (k *kit) tryOpen(p *host.Plugin, config json.RawMessage) (interested bool, err error) {
-	s := &session{sc: &scene{vocab: k.vocabularyFor(p.Manifest()), steps: 16}, plugin: p}
+	s := &session{ctx: k.ctx, sc: &scene{vocab: k.vocabularyFor(p.Manifest()), steps: 16}, plugin: p}
 	s.row = make([]float32, s.sc.vocab.Size())
-	in, err := p.Open(host.Open{
+	in, err := p.Open(s.ctx, host.Open{
 		Config: config, Request: host.Request{Temperature: 1, TopP: 1, MaxTokens: 16, Seed: 1},
 		Model: host.Model{Name: "plugintest", Vocab: s.sc.vocab.Size(), Context: 4096}, Prompt: 3, Text: "abc", Services: s.services(),
 	})

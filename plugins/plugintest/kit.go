@@ -303,5 +303,5 @@ func (k *kit) sessionOf(sc *scene) *session {
 	if sc.config == nil {
 		sc.config = k.config
 	}
-	return &session{sc: sc, plugin: k.plugin, interpreted: k.compiled.Interpreter(), program: k.plugin.Has(abi.HookRun)}
+	return &session{ctx: k.ctx, sc: sc, plugin: k.plugin, interpreted: k.compiled.Interpreter(), program: k.plugin.Has(abi.HookRun)}
 }

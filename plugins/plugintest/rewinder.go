@@ -29,12 +29,13 @@ func newRewinder(when func(step int) int) *rewinder {
 }
 
 func (r *rewinder) spec() pipeline.Spec {
-	return pipeline.Spec{Manifest: rewinderManifest, OnError: pipeline.Fail, Open: func() (pipeline.Instance, error) { return r, nil }}
+	return pipeline.Spec{Manifest: rewinderManifest, OnError: pipeline.Fail, Open: func(pipeline.Spent) (pipeline.Instance, error) { return r, nil }}
 }
 
 func (r *rewinder) Has(h abi.Hook) bool                 { return h == abi.HookAccept }
 func (r *rewinder) Frame() []byte                       { return r.frame }
 func (r *rewinder) Layout() *abi.Layout                 { return &r.l }
+func (r *rewinder) Gathered() []int32                   { return nil }
 func (r *rewinder) Snapshot(dst []byte) ([]byte, error) { return dst, nil }
 func (r *rewinder) Restore([]byte) error                { return nil }
 func (r *rewinder) Close() error                        { return nil }

@@ -1,6 +1,7 @@
 package plugintest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"ganglion/plugins/abi"
 	"ganglion/plugins/host"
 	"ganglion/plugins/pipeline"
+	"ganglion/plugins/rowstats"
 	"ganglion/plugins/sampling"
 )
 
@@ -32,6 +34,7 @@ type scene struct {
 
 // session is a scene being played.
 type session struct {
+	ctx         context.Context
 	sc          *scene
 	plugin      *host.Plugin
 	interpreted bool // the plugin's runtime interprets
@@ -42,6 +45,7 @@ type session struct {
 	audit       *audit
 
 	calls  []call
+	own    int // times that the plugin took tokens back
 	pages  int
 	idle   bool // the plugin is not interested
 	tokens []int32
@@ -78,6 +82,9 @@ func (s *session) play() (err error) {
 	}
 	s.pipe.End(abi.StopStop)
 	for _, r := range s.pipe.Reports() {
+		if r.Hash == s.plugin.Hash() {
+			s.own = r.Rewinds
+		}
 		if r.Error != nil && r.Outcome != pipeline.OutcomeRestarted {
 			return fmt.Errorf("%s: %w", s.sc.name, r.Error)
 		}
@@ -111,7 +118,7 @@ func (s *session) begin() (err error) {
 	}
 	s.pipe, err = pipeline.New(pipeline.Options{
 		Plugins: specs, Vocab: size, Seed: uint64(sc.seed), Temperature: sc.temperature, Max: sc.limit(), Now: time.Now,
-		Tokenize: func(t string) []int32 { return sc.vocab.Encode([]byte(t), false, false) },
+		Tokenize: func(t string) ([]int32, error) { return sc.vocab.Encode([]byte(t), false, false), nil },
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", sc.name, err)
@@ -135,13 +142,18 @@ func (s *session) spec(p *host.Plugin, config []byte, prompt []int32, text strin
 	if policy == "" {
 		policy = pipeline.Fail
 	}
-	return pipeline.Spec{Manifest: p.Manifest(), Hash: p.Hash(), OnError: policy, Open: func() (pipeline.Instance, error) {
-		in, err := p.Open(host.Open{
+	return pipeline.Spec{Manifest: p.Manifest(), Hash: p.Hash(), OnError: policy, Open: func(spent pipeline.Spent) (pipeline.Instance, error) {
+		opening := call{hook: abi.HookOpen}
+		in, err := p.Open(s.ctx, host.Open{
 			Config:  config,
 			Request: host.Request{Temperature: sc.temperature, TopP: 1, MaxTokens: sc.limit(), Seed: uint64(sc.seed)},
 			Model:   host.Model{Name: "plugintest", Vocab: sc.vocab.Size(), Context: 1 << 20},
 			Prompt:  len(prompt), Text: text, Services: s.services(),
+			Spent: func(fuel int64, took time.Duration) { opening.fuel, opening.time = fuel, took; spent(fuel, took) },
 		})
+		if opening.failed = err != nil; watched {
+			s.calls = append(s.calls, opening)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -258,7 +270,7 @@ func inputOf(row []float32) sampling.Input {
 			in.Best, in.Max = int32(i), l
 		}
 	}
-	m := sampling.ScanMass(row, in.Max)
+	m := rowstats.ScanMass(row, in.Max)
 	in.LogSumExp = float32(float64(in.Max) + math.Log(m.Sum))
 	return in
 }
@@ -278,10 +290,10 @@ type sequences struct {
 	of   int // its sequence
 }
 
-var errSequences = errors.New("plugintest: four sequences are open")
+var errSequences = errors.New("plugintest: all sequences are open")
 
 func (q *sequences) Open([]int32) (int, error) {
-	if q.open == 4 {
+	if q.open == abi.MaxAuxiliary {
 		return 0, errSequences
 	}
 	q.open++
@@ -307,13 +319,5 @@ func (q *sequences) Stats(seq int) (host.Stats, bool) {
 	if row == nil {
 		return host.Stats{}, false
 	}
-	in := inputOf(row)
-	m := sampling.ScanMoments(row, 0)
-	mass := sampling.ScanMass(row, in.Max)
-	n := float64(m.Count)
-	mean := m.First / n
-	return host.Stats{
-		Max: in.Max, Mean: float32(mean), Std: float32(math.Sqrt(max(m.Second/n-mean*mean, 0))),
-		LogSumExp: in.LogSumExp, Entropy: float32(math.Log(mass.Sum) + mass.Distance/mass.Sum), Finite: m.Count,
-	}, true
+	return rowstats.Of(row), true
 }

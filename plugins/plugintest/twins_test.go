@@ -8,11 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"ganglion/plugins/sdk"
+	"ganglion/plugins/wasm/wasmtest"
 )
 
 var update = flag.Bool("update", false, "write the twins built from their sources")
@@ -30,7 +30,7 @@ func needToolchain(t *testing.T) {
 	if err == nil && strings.Contains(string(out), toolchain) {
 		return
 	}
-	if slices.Contains(strings.Split(os.Getenv("GANGLION_REQUIRE"), ","), "wasm") {
+	if wasmtest.Required() {
 		t.Fatalf("GANGLION_REQUIRE asks for %s, found %q, %v", toolchain, out, err)
 	}
 	t.Skipf("no %s here", toolchain)
@@ -39,7 +39,7 @@ func needToolchain(t *testing.T) {
 // Each twin is what its source compiles to.
 func TestTwinsAreBuiltFromSource(t *testing.T) {
 	needToolchain(t)
-	for _, name := range append(Names(), "sound") {
+	for _, name := range append(Names(), "sound", "rewinds") {
 		t.Run(name, func(t *testing.T) {
 			got, err := sdk.Build(context.Background(), filepath.Join(twins, name))
 			if errors.Is(err, sdk.ErrNoToolchain) {

@@ -8,6 +8,9 @@
 //
 // A plugin that fails three of its last twenty requests is quarantined: not given out
 // until its file changes or somebody clears it. That outlives a restart (quarantine.go).
+// Requests with settings of their own count against these settings and not against the
+// file: nobody can take a plugin from others (settings.go). For the same reason failures
+// that any request can cause are not counted, and the plugins of the binary never are.
 // Who may bring plugins is a policy on signatures (signature.go).
 //
 // The package imports plugins/abi, plugins/host and plugins/sign.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"ganglion/plugins/host"
 )
 
 // When a plugin is quarantined.
@@ -38,36 +40,76 @@ func (r *record) add(failed bool) (failures int) {
 	return failures
 }
 
-// Report tells how a request went for a plugin that Open gave out; reason says why it
-// failed, "" that it did not.
-func (r *Registry) Report(hash, name, version, reason string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	rec := r.records[hash]
-	if rec == nil {
-		rec = &record{}
-		r.records[hash] = rec
-	}
-	if rec.add(reason != "") < tolerate || reason == "" {
-		return
-	}
-	if _, already := r.quarantined[hash]; already {
-		return
-	}
-	r.quarantined[hash] = Quarantined{name, version, reason, r.o.Now().UTC()}
-	r.o.Log.Warn("plugin quarantined", "plugin", name, "version", version, "reason", reason)
-	_ = r.saveQuarantine() // it was logged
+// excused are failures that those who send requests can bring about with a plugin that
+// works: a configuration that it refuses, a text too long for its memory or its buffers.
+// They do not count, or three such requests would take a plugin from everybody.
+var excused = map[string]bool{
+	string(host.CodeOpen): true, string(host.CodeMemory): true, string(host.CodeQuota): true, string(host.CodeLivelock): true,
 }
 
-// Clear takes a file out of quarantine by its hash. It tells whether it was there.
-func (r *Registry) Clear(hash string) (bool, error) {
+// Ended is how a request went for a plugin that Open gave out.
+type Ended struct {
+	Hash, Name, Version string
+	// Settings is the hash of those that the request chose; empty: it ran with the
+	// plugin's own, or with the operator's.
+	Settings string
+	Reason   string // code of its failure; empty: it did not fail
+}
+
+// Report takes in how a request went. A failure with settings of a request counts against
+// these (settings.go), any other one against the file: what is not installed by the
+// operator is no evidence against what is. The plugins of the binary are not quarantined:
+// no other file will ever take their place, and their tests are ours.
+func (r *Registry) Report(e Ended) {
+	if excused[e.Reason] {
+		return
+	}
+	if e.Settings != "" {
+		if r.countSettings(&e) {
+			r.o.Log.Warn("plugin is not run with some settings for a while", "plugin", e.Name, "version", e.Version, "settings", e.Settings, "reason", e.Reason)
+		}
+		return
+	}
+	if r.count(&e) {
+		r.o.Log.Warn("plugin quarantined", "plugin", e.Name, "version", e.Version, "reason", e.Reason)
+		_ = r.saveQuarantine() // it was logged
+	}
+}
+
+// count tells whether the plugin is quarantined now.
+func (r *Registry) count(e *Ended) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, ok := r.quarantined[hash]; !ok {
-		return false, nil
+	if owner, ok := r.owners[e.Hash]; ok && owner == "" {
+		return false
 	}
+	rec := r.records[e.Hash]
+	if rec == nil {
+		rec = &record{}
+		r.records[e.Hash] = rec
+	}
+	if rec.add(e.Reason != "") < tolerate || e.Reason == "" {
+		return false
+	}
+	if _, already := r.quarantined[e.Hash]; already {
+		return false
+	}
+	r.quarantined[e.Hash] = Quarantined{e.Name, e.Version, e.Reason, r.o.Now().UTC()}
+	return true
+}
+
+// Clear takes a file out of quarantine by its hash, and all settings with it. It tells
+// whether the file was there.
+func (r *Registry) Clear(hash string) (bool, error) {
+	r.mu.Lock()
+	_, ok := r.quarantined[hash]
 	delete(r.quarantined, hash)
 	delete(r.records, hash)
+	r.forgetSettings(func(of string) bool { return of == hash })
+	r.mu.Unlock()
+	if !ok {
+		return false, nil
+	}
 	return true, r.saveQuarantine()
 }
 
@@ -90,12 +132,17 @@ func (r *Registry) loadQuarantine() {
 	}
 }
 
-// saveQuarantine writes the file whole or not at all.
+// saveQuarantine writes the file whole or not at all. Nobody waits for the disk but who
+// changed the list.
 func (r *Registry) saveQuarantine() error {
 	if r.o.State == "" {
 		return nil
 	}
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	r.mu.RLock()
 	text, err := json.MarshalIndent(r.quarantined, "", "\t")
+	r.mu.RUnlock()
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(r.o.State), 0o700)
 	}

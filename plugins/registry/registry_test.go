@@ -24,7 +24,19 @@ import (
 	"ganglion/plugins/wasm/wasmtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// childEnv makes the test binary a child that compiles.
+const childEnv = "GANGLION_TEST_COMPILE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) == "" {
+		goleak.VerifyTestMain(m)
+		return
+	}
+	if err := host.Child(os.Args[len(os.Args)-1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
 
 // plugin is the smallest file that is a plugin; its plan hook forces token, and its
 // version says which file it is.
@@ -85,7 +97,7 @@ func version(t testing.TB, r *Registry, name, in string) (string, error) {
 		return "", err
 	}
 	defer p.Close()
-	i, err := p.Open(host.Open{Model: host.Model{Vocab: 10}})
+	i, err := p.Open(t.Context(), host.Open{Model: host.Model{Vocab: 10}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +181,7 @@ func TestSwapsUnderLoad(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				i, err := p.Open(host.Open{Model: host.Model{Vocab: 10}})
+				i, err := p.Open(t.Context(), host.Open{Model: host.Model{Vocab: 10}})
 				if err != nil {
 					t.Error(err)
 					return
@@ -215,7 +227,7 @@ func TestQuarantine(t *testing.T) {
 	r.Scan(context.Background())
 	plugins, _ := r.List()
 	hash := plugins[0].Hash
-	report := func(reason string) { r.Report(hash, "x", "1.0.0", reason) }
+	report := func(reason string) { r.Report(Ended{Hash: hash, Name: "x", Version: "1.0.0", Reason: reason}) }
 	report("trap")
 	report("trap")
 	for range watched - 1 { // one of the two is too long ago
@@ -240,7 +252,7 @@ func TestQuarantine(t *testing.T) {
 		t.Error(ok, err)
 	}
 	want(t, r, "x", "", "1.0.0", nil)
-	report = func(reason string) { r.Report(hash, "x", "1.0.0", reason) }
+	report = func(reason string) { r.Report(Ended{Hash: hash, Name: "x", Version: "1.0.0", Reason: reason}) }
 	report("trap")
 	report("trap")
 	report("trap")

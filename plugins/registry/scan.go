@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -20,6 +21,13 @@ import (
 // they were.
 const rehash = 30
 
+// A file that failed for no fault of its own (a machine too busy, a full disk) is tried
+// again after these times.
+const (
+	firstRetry = 5 * time.Second
+	lastRetry  = 10 * time.Minute
+)
+
 // source is one file as the latest scan saw it.
 type source struct {
 	size     int64
@@ -27,6 +35,9 @@ type source struct {
 	age      int // scans since it was read
 	hash     [sha256.Size]byte
 	builtIn  bool
+	latest   [sha256.Size]byte // of the file when it was read; hash, but for one that is tried again
+	retry    time.Time         // when a file that failed for no fault of its own is tried again
+	tries    int
 	failed   error     // why this hash is not in use
 	at       time.Time // of the failure
 	entry    *entry    // in use; may be of an older hash
@@ -35,14 +46,23 @@ type source struct {
 // Scan looks at all files once and takes in what changed. Files are loaded one after
 // another, while everybody else works with what there is.
 func (r *Registry) Scan(ctx context.Context) {
-	r.scanning.Lock()
-	defer r.scanning.Unlock()
+	if r.scanning.take(ctx) != nil {
+		return
+	}
+	defer r.scanning.leave()
 	if r.closed {
 		return
+	}
+	if !r.begun {
+		r.begun = true
+		r.expect()
 	}
 	seen := map[string]bool{}
 	if r.o.BuiltIn != nil {
 		r.scanFolder(ctx, r.o.BuiltIn, "built-in:", true, seen)
+	}
+	if ctx.Err() == nil {
+		r.advance(builtInIn)
 	}
 	if r.o.Dir != "" {
 		r.scanFolder(ctx, os.DirFS(r.o.Dir), "", false, seen)
@@ -60,7 +80,48 @@ func (r *Registry) Scan(ctx context.Context) {
 	if changed {
 		r.publish()
 	}
-	r.first.Do(func() { close(r.ready) })
+	r.advance(scanned)
+}
+
+// advance tells how far the first scan is.
+func (r *Registry) advance(to progress) {
+	r.update(func() {
+		r.progress = max(r.progress, to)
+		if to == scanned {
+			r.pending = nil
+		}
+	})
+}
+
+// expect reads the names in the files of the folder, which takes little beside loading
+// them: who asks for another name does not wait for them.
+func (r *Registry) expect() {
+	pending := map[string]string{}
+	if r.o.Dir != "" {
+		folder := os.DirFS(r.o.Dir)
+		files, _ := fs.ReadDir(folder, ".") // the scan says what is wrong with it
+		for _, f := range files {
+			ext := path.Ext(f.Name())
+			if ext != ".wasm" && (ext != ".js" || r.o.Script == nil) {
+				continue
+			}
+			info, err := fs.Stat(folder, f.Name())
+			if err != nil || !info.Mode().IsRegular() {
+				continue
+			}
+			file, err := readFile(folder, f.Name())
+			if err == nil && ext == ".js" {
+				file, err = r.o.Script(file)
+			}
+			if err != nil {
+				continue
+			}
+			if m, err := host.Inspect(file); err == nil {
+				pending[f.Name()] = m.Name
+			}
+		}
+	}
+	r.update(func() { r.pending, r.progress = pending, max(r.progress, named) })
 }
 
 // scanFolder takes in the files of one folder in the order of their names.
@@ -91,7 +152,8 @@ func (r *Registry) scanFolder(ctx context.Context, folder fs.FS, prefix string, 
 			s = &source{builtIn: builtIn, age: rehash}
 			r.sources[place] = s
 		}
-		if s.age++; s.age < rehash && s.size == info.Size() && s.modified.Equal(info.ModTime()) {
+		due := !s.retry.IsZero() && !r.o.Now().Before(s.retry)
+		if s.age++; s.age < rehash && !due && s.size == info.Size() && s.modified.Equal(info.ModTime()) {
 			continue
 		}
 		if builtIn && s.entry != nil { // the binary does not change
@@ -103,6 +165,9 @@ func (r *Registry) scanFolder(ctx context.Context, folder fs.FS, prefix string, 
 		}
 		if ctx.Err() != nil {
 			return
+		}
+		if !builtIn {
+			r.update(func() { delete(r.pending, place) })
 		}
 	}
 }
@@ -116,8 +181,9 @@ func (r *Registry) scanFile(ctx context.Context, folder fs.FS, name, place strin
 		return false
 	}
 	was := s.hash
-	s.hash = hash
+	s.hash, s.latest = hash, hash
 	var e *entry
+	unread := err != nil
 	if err == nil {
 		e, err = r.load(ctx, file, place, s.builtIn)
 	}
@@ -128,11 +194,21 @@ func (r *Registry) scanFile(ctx context.Context, folder fs.FS, name, place strin
 		}
 		return false
 	}
-	s.failed, s.at = err, r.o.Now()
+	s.failed, s.at, s.retry = err, r.o.Now(), time.Time{}
 	if err != nil {
-		r.o.Log.Warn("plugin rejected", "file", place, "error", err)
+		if unread || errors.Is(err, host.ErrTransient) {
+			s.hash, s.retry = was, s.at.Add(min(firstRetry<<min(s.tries, 16), lastRetry))
+			s.tries++
+		}
+		r.o.Log.Warn("plugin rejected", "file", place, "error", err, "again", s.retry)
 		return true
 	}
+	s.tries = 0
+	r.update(func() {
+		if owner, ok := r.owners[e.plugin.Hash()]; !ok || owner != "" {
+			r.owners[e.plugin.Hash()] = e.owner()
+		}
+	})
 	s.entry = e
 	m := e.plugin.Manifest()
 	r.o.Log.Info("plugin loaded", "plugin", m.Name, "version", m.Version, "file", place, "hash", e.plugin.Hash())
@@ -208,12 +284,18 @@ func (r *Registry) publish() {
 		}
 		return 1
 	})
+	binary := map[string]bool{} // names of its plugins
+	for _, s := range r.sources {
+		if s.builtIn && s.entry != nil {
+			binary[s.entry.plugin.Manifest().Name] = true
+		}
+	}
 	next := map[string][]*entry{}
 	rejected := map[string]Rejected{}
 	keep := map[*entry]bool{}
 	for _, place := range places {
 		s := r.sources[place]
-		hash := hex.EncodeToString(s.hash[:])
+		hash := hex.EncodeToString(s.latest[:])
 		if s.failed != nil {
 			rejected[place] = Rejected{place, hash, s.failed.Error(), s.at}
 		}
@@ -221,6 +303,17 @@ func (r *Registry) publish() {
 			continue
 		}
 		m := s.entry.plugin.Manifest()
+		if !s.builtIn && binary[m.Name] {
+			if r.o.Policy != UnsignedOK && s.entry.signature != SignedTrusted {
+				rejected[place] = Rejected{place, hash, fmt.Sprintf("registry: %s is a plugin of the binary, and only a trusted signature takes its name", m.Name), s.at}
+				keep[s.entry] = true
+				continue
+			}
+			if !r.hiding[s.entry] {
+				r.hiding[s.entry] = true
+				r.o.Log.Info("a file has the name of a plugin of the binary", "file", place, "plugin", m.Name, "version", m.Version)
+			}
+		}
 		at := slices.IndexFunc(next[m.Name], func(o *entry) bool { return compare(o.plugin.Manifest().Version, m.Version) == 0 })
 		if at >= 0 {
 			if !s.builtIn {
@@ -235,15 +328,23 @@ func (r *Registry) publish() {
 	for _, versions := range next {
 		slices.SortFunc(versions, func(a, b *entry) int { return -compare(a.plugin.Manifest().Version, b.plugin.Manifest().Version) })
 	}
-	r.mu.Lock()
-	if r.closed {
-		next = map[string][]*entry{}
-		keep = map[*entry]bool{}
+	known := map[string]bool{}
+	for e := range keep {
+		known[e.plugin.Hash()] = true
 	}
-	r.current, r.rejected = next, rejected
-	r.mu.Unlock()
+	r.update(func() {
+		if r.closed {
+			next = map[string][]*entry{}
+			keep = map[*entry]bool{}
+		}
+		r.current, r.rejected = next, rejected
+		maps.DeleteFunc(r.records, func(hash string, _ *record) bool { return !known[hash] })
+		r.forgetSettings(func(hash string) bool { return !known[hash] })
+		maps.DeleteFunc(r.owners, func(hash string, _ string) bool { return !known[hash] })
+	})
 	for e := range r.held {
 		if !keep[e] {
+			delete(r.hiding, e)
 			e.plugin.Close()
 		}
 	}

@@ -49,7 +49,7 @@ func comparison(word string) ([]test, bool) {
 	if whole == "v*" || whole == "vx" {
 		return nil, op == ""
 	}
-	if !semver.IsValid(whole) {
+	if !semver.IsValid(whole) || !small(whole) {
 		return nil, false
 	}
 	from := semver.Canonical(whole)
@@ -75,6 +75,17 @@ func comparison(word string) ([]test, bool) {
 		return []test{{">=", from}, {"<", bump(from, min(parts-1, 1))}}, true
 	}
 	return nil, false
+}
+
+// small tells whether all numbers of a version can be counted on.
+func small(v string) bool {
+	numbers, _, _ := strings.Cut(strings.SplitN(v, "-", 2)[0], "+")
+	for n := range strings.SplitSeq(numbers[1:], ".") {
+		if len(n) > 9 {
+			return false
+		}
+	}
+	return true
 }
 
 // bump is the first version behind all that agree with v up to part at.

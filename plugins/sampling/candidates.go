@@ -45,7 +45,7 @@ func (d *Distribution) become(ids []int32, logits []float32) {
 	s := d.s
 	s.ids, s.sparedIDs = ids, s.ids
 	s.row, s.spared = logits, s.row
-	d.ids, d.logits, d.ranked, d.shared = ids, logits, false, false
+	d.ids, d.logits, d.ranked, d.shared, d.part = ids, logits, false, false, false
 	d.stale()
 }
 
@@ -88,7 +88,7 @@ func (s *Scratch) offeredAnyhow(candidates []Candidate) bool {
 // Settle makes the distribution what would be drawn from: only the candidates that
 // the filters let stay, with their logits divided by the temperature.
 func (d *Distribution) Settle() {
-	if d.floor == lowest && d.scale == 1 {
+	if d.floor == lowest && d.scale == 1 && !d.part {
 		return
 	}
 	s := d.s

@@ -18,13 +18,15 @@ const (
 
 // Needs is what a chain must see to choose the next token.
 type Needs struct {
-	View View
-	K    int // for Top
+	View  View
+	K     int  // for Top
+	Stats bool // for Top: and the statistics of the whole row
 }
 
 // Input is what the model said about one position. A chain that needs Best reads
 // the first three fields; one that needs Top reads IDs and Logits, best first,
-// ties by lower id; one that needs Row reads Row. The slices are only read.
+// ties by lower id, and Stats where it asks for them; one that needs Row reads Row. The
+// slices are only read.
 type Input struct {
 	Best      int32
 	Max       float32
@@ -33,6 +35,8 @@ type Input struct {
 	IDs    []int32   // [K]
 	Logits []float32 // [K]
 	Row    []float32 // [vocabulary]
+
+	Stats Stats // of the row, where it is not given itself; zero: not known
 }
 
 // Params are the resolved values of a chain.
@@ -45,6 +49,7 @@ type Params struct {
 	FrequencyPenalty float64
 	Stages           []Stage // further stages; with any, the whole row is needed
 	Plugins          Plugins // nil: there are none
+	Watcher          Watcher // nil: nobody hears what built-in stages do; else the whole row is needed where they do something
 
 	Temperature float64 // ≥ 0; 0 = greedy
 	TopK        int     // ≥ 0; 0 = off
@@ -55,8 +60,12 @@ type Params struct {
 	TopLogprobs int // alternatives wanted of each step
 }
 
-// maxTop is the largest K worth a selection: beyond it the whole row is read.
-const maxTop = 1024
+// maxTop is the largest K worth a selection: beyond it the whole row is read. With
+// plugins it is what a GPU selects.
+const (
+	maxTop        = 1024
+	maxTopPlugins = 256
+)
 
 // ErrNoCandidate says that no token can be chosen: every one is banned, or the
 // logits are not numbers.
@@ -74,9 +83,12 @@ type Chain struct {
 	edits   []Stage // before the temperature
 	filters []Stage // temperature and after
 	cuts    []Stage // the filters after the temperature
-	penalty penaltyStage
-	lowers  bool // edits only lower logits, and only those of listed tokens
-	listed  int  // tokens listed in Suppressed and Bias
+
+	editNames []string // of edits; "": not told
+	cutNames  []string // of cuts
+	penalty   penaltyStage
+	lowers    bool // edits only lower logits, and only those of listed tokens
+	listed    int  // tokens listed in Suppressed and Bias
 }
 
 // New makes a chain. The slices of p must not change afterwards.
@@ -112,25 +124,32 @@ func New(p Params) (*Chain, error) {
 // build lists the stages in their order, leaving out those that are off.
 func (c *Chain) build() {
 	p := &c.p
+	edit := func(name string, s ...Stage) {
+		for range s {
+			c.editNames = append(c.editNames, name)
+		}
+		c.edits = append(c.edits, s...)
+	}
+	cut := func(name string, s Stage) { c.cuts, c.cutNames = append(c.cuts, s), append(c.cutNames, name) }
 	if len(p.Suppressed) > 0 {
-		c.edits = append(c.edits, suppressStage(p.Suppressed))
+		edit("", suppressStage(p.Suppressed))
 	}
 	if len(p.Bias) > 0 {
-		c.edits = append(c.edits, biasStage(p.Bias))
+		edit(StageBias, biasStage(p.Bias))
 	}
 	if !c.penalty.off() {
-		c.edits = append(c.edits, &c.penalty)
+		edit(StagePenalties, &c.penalty)
 	}
-	c.edits = append(c.edits, p.Stages...)
+	edit("", p.Stages...)
 
 	if p.TopK > 0 && p.TopK < p.Vocab {
-		c.cuts = append(c.cuts, topKStage(p.TopK))
+		cut(StageTopK, topKStage(p.TopK))
 	}
 	if p.TopP < 1 {
-		c.cuts = append(c.cuts, topPStage(p.TopP))
+		cut(StageTopP, topPStage(p.TopP))
 	}
 	if p.MinP > 0 {
-		c.cuts = append(c.cuts, minPStage(p.MinP))
+		cut(StageMinP, minPStage(p.MinP))
 	}
 	if p.Temperature != 1 {
 		c.filters = append(c.filters, temperatureStage(p.Temperature))
@@ -138,11 +157,15 @@ func (c *Chain) build() {
 	c.filters = append(c.filters, c.cuts...)
 }
 
+// CutsToOne tells whether the filters leave the best candidate alone, whatever the
+// temperature.
+func (p *Params) CutsToOne() bool { return p.TopP == 0 || p.TopK == 1 }
+
 // greedy tells whether the chain always takes the best candidate.
 func (c *Chain) greedy() bool { return c.p.Temperature == 0 || c.cutsToOne() }
 
 // cutsToOne tells whether the filters leave the best candidate alone.
-func (c *Chain) cutsToOne() bool { return c.p.TopP == 0 || c.p.TopK == 1 }
+func (c *Chain) cutsToOne() bool { return c.p.CutsToOne() }
 
 // edited returns the number of tokens whose logits the next step may change.
 func (c *Chain) edited() int { return c.editedAfter(0) }
@@ -165,12 +188,19 @@ func (c *Chain) Needs() Needs { return c.NeedsAfter(0) }
 // NeedsAfter returns what a step must see before which more tokens are accepted,
 // whichever they are. Seeing more than Needs asks for changes no choice.
 func (c *Chain) NeedsAfter(more int) Needs {
+	var seen Needs
 	if c.p.Plugins != nil {
-		if n := c.p.Plugins.Needs(more); n.View != Best {
-			return Needs{View: Row}
-		}
+		seen = c.p.Plugins.Needs(more)
 	}
 	edited := c.editedAfter(more)
+	switch {
+	case c.watched(edited):
+		return Needs{View: Row}
+	case seen.View == Row || seen.View == Top && edited > 0:
+		return Needs{View: Row} // what was edited has other statistics
+	case seen.View == Top:
+		return c.needsBeside(seen)
+	}
 	k := c.p.TopK
 	if c.greedy() {
 		k = 1
@@ -188,6 +218,28 @@ func (c *Chain) NeedsAfter(more int) Needs {
 	return Needs{View: Top, K: k}
 }
 
+// watched tells whether somebody hears of a step that changes this many tokens' logits.
+func (c *Chain) watched(edited int) bool {
+	return c.p.Watcher != nil && (edited > 0 || !c.greedy() && len(c.filters) > 0)
+}
+
+// needsBeside is what a step without edits needs where plugins look at the best tokens
+// and at statistics.
+func (c *Chain) needsBeside(seen Needs) Needs {
+	k := c.p.TopK
+	if c.greedy() {
+		k = 1
+	}
+	if k == 0 || len(c.p.Stages) > 0 {
+		return Needs{View: Row}
+	}
+	k = min(max(k, seen.K, c.p.TopLogprobs), c.p.Vocab)
+	if k > maxTopPlugins {
+		return Needs{View: Row}
+	}
+	return Needs{View: Top, K: k, Stats: seen.Stats}
+}
+
 // Choose picks the token at a position of the sequence from what Needs asked for.
 func (c *Chain) Choose(in *Input, position int, s *Scratch) (Choice, error) {
 	if c.greedy() && len(c.p.Stages) == 0 && c.edited() == 0 && (c.p.Plugins == nil || in.Row == nil && len(in.IDs) == 0) {
@@ -196,7 +248,7 @@ func (c *Chain) Choose(in *Input, position int, s *Scratch) (Choice, error) {
 		}
 		return Choice{ID: in.Best, Logprob: Logprob(in.Max, in.LogSumExp)}, nil
 	}
-	if c.p.Plugins != nil {
+	if c.p.Plugins != nil || c.watched(c.edited()) {
 		return c.chooseWith(in, position, s)
 	}
 	d := s.load(in)

@@ -3,6 +3,8 @@ package sampling
 import (
 	"math"
 	"slices"
+
+	"ganglion/plugins/rowstats"
 )
 
 // Stage edits the distribution of one step. Stages of one chain run one after
@@ -32,6 +34,7 @@ type Distribution struct {
 	vocab  int       // ids are below it
 	ranked bool      // ids and logits stand in the order of candidates
 	shared bool      // logits belong to the caller and must be copied before an edit
+	part   bool      // they are the best of a row, of which no more is known than Scratch.whole
 
 	peak  Candidate // first in the order of candidates, when known
 	known bool      // peak is valid
@@ -39,6 +42,7 @@ type Distribution struct {
 	floor Candidate // last candidate that stays
 	hist  *histogram
 	ready bool // hist describes the candidates as they are
+	rest  rest // see Outcome
 	s     *Scratch
 }
 
@@ -59,13 +63,25 @@ type Scratch struct {
 	spared    []float32 // for a row that replaces row
 	sparedIDs []int32   // for ids that replace ids
 
-	first   []Candidate // see Distribution.Top
-	topped  int         // how many were asked for when first was made; 0: it is stale
+	first   []Candidate      // see Distribution.Top
+	share   float64          // of the shareOf first candidates; see Distribution.Share
+	shareOf int              // 0: share is stale
+	topped  int              // how many were asked for when first was made; 0: it is stale
+	moments rowstats.Moments // of the logits, from pivot; see Scratch.scan
+	pivot   float32
+	peaks   []float32   // of the logits
+	spike   []float32   // spare peaks, see ScanLimit
+	apart   []float32   // peaks of a row that is in no distribution
+	scanned bool        // moments, pivot and peaks are valid
+	whole   Stats       // of the row that the input is the best of; see Distribution.part
 	stats   Stats       // see Distribution.Stats
 	counted bool        // stats is valid
 	undo    []Candidate // see Distribution.Edit
 	found   []int32     // see Distribution.gather
 	sample  []uint32    // see Scratch.limit
+	other   *Scratch    // see Distribution.aside
+	weights []float64   // see Distribution.heads
+	places  []uint64    // see heads.within
 }
 
 var lowest = Candidate{ID: math.MaxInt32, Logit: float32(math.Inf(-1))}
@@ -74,13 +90,14 @@ var lowest = Candidate{ID: math.MaxInt32, Logit: float32(math.Inf(-1))}
 func (s *Scratch) load(in *Input) *Distribution {
 	d := &s.d
 	*d = Distribution{scale: 1, floor: lowest, hist: &s.hist, s: s, peak: Candidate{in.Best, in.Max}, known: true}
-	s.topped, s.counted = 0, false
+	s.topped, s.shareOf, s.counted, s.scanned = 0, 0, false, false
 	if in.Row != nil {
 		d.logits, d.vocab, d.shared = in.Row, len(in.Row), true
 		return d
 	}
 	d.vocab = math.MaxInt32
 	d.byID(in.IDs, in.Logits)
+	d.part, s.whole = in.Stats.Finite > 0, in.Stats
 	return d
 }
 
@@ -98,7 +115,7 @@ func (d *Distribution) byID(ids []int32, logits []float32) {
 		s.ids = append(s.ids, int32(p>>32))
 		s.row = append(s.row, math.Float32frombits(uint32(p)))
 	}
-	d.ids, d.logits, d.ranked, d.shared = s.ids, s.row, false, false
+	d.ids, d.logits, d.ranked, d.shared, d.part = s.ids, s.row, false, false, false
 }
 
 // unrank puts candidates that stand best first into the order of ids, in which they
@@ -172,7 +189,7 @@ func (d *Distribution) edit() []float32 {
 // stale forgets what was computed of the logits, but the peak.
 func (d *Distribution) stale() {
 	d.ready = false
-	d.s.topped, d.s.counted = 0, false
+	d.s.topped, d.s.shareOf, d.s.counted, d.s.scanned = 0, 0, false, false
 }
 
 // best returns the first candidate in order, ok is false when none is finite.

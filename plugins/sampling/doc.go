@@ -27,8 +27,9 @@
 // costs; tokens whose weight is below 2^-64 of the heaviest one are never drawn.
 //
 // A chain says what it needs of the logits ([Chain.Needs]): the best token, the
-// best K, or the whole row; the caller reads back no more. It allocates nothing
+// best K, these and the statistics of the row, or the row; the caller reads back no more. It allocates nothing
 // per token once its buffers have grown.
 //
-// The package imports nothing of the project.
+// Statistics of a row are those of [ganglion/plugins/rowstats], nothing else of the project is
+// imported.
 package sampling

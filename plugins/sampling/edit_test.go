@@ -250,12 +250,12 @@ type scripted struct {
 }
 
 func (s *scripted) Needs(int) Needs { return Needs{View: Row} }
-func (s *scripted) Early(d *Distribution) error {
+func (s *scripted) Early(d *Distribution, t float64) (float64, error) {
 	s.seen = append(s.seen, "early")
 	if s.early != nil {
 		s.early(d)
 	}
-	return s.err
+	return t, s.err
 }
 func (s *scripted) Late(d *Distribution, t float64) (float64, error) {
 	s.seen = append(s.seen, "late")
@@ -272,6 +272,8 @@ func (s *scripted) Choose(d *Distribution, t float64) (int32, bool, error) {
 	s.seen = append(s.seen, "choose")
 	return s.choice, s.choice >= 0, nil
 }
+func (s *scripted) Came(int32)              {}
+func (s *scripted) CameForced(int32, int32) {}
 
 func TestPluginsHaveTheirPlaces(t *testing.T) {
 	row := []float32{9, 1, 2, 5}

@@ -27,12 +27,25 @@ type histogram struct {
 
 // distance returns how far a logit is below the top, in fine steps, and whether it
 // is near enough to count. NaN and −Inf never are.
-func (h *histogram) distance(logit float32) (uint32, bool) {
-	x := float32((h.top - logit) * h.per)
+func (h *histogram) distance(logit float32) (uint32, bool) { return distance(h.top, logit, h.per) }
+
+func distance(top, logit, per float32) (uint32, bool) {
+	x := float32((top - logit) * per)
 	if !(x < fineLim) {
 		return 0, false
 	}
 	return uint32(int32(x)) % fineLim, true
+}
+
+// bucketOf returns the bucket of a logit, and whether it is in one.
+func bucketOf(top, logit, per float32) (uint32, bool) {
+	f, ok := distance(top, logit, per)
+	return f >> fineBits, ok
+}
+
+// finePer returns the fine steps per unit of logit at a scale.
+func finePer(scale float64) float32 {
+	return float32(min(scale*(stepsPerNat*(1<<fineBits)), 1e30))
 }
 
 // histogram returns the histogram of the candidates that stay, making it where an
@@ -44,7 +57,7 @@ func (d *Distribution) histogram() *histogram {
 	}
 	clear(h.fine[:])
 	h.last, h.top = -1, d.max()
-	h.per = float32(min(d.scale*(stepsPerNat*(1<<fineBits)), 1e30))
+	h.per = finePer(d.scale)
 	d.ready = true
 	top, per := h.top, h.per
 	if !(top >= -math.MaxFloat32 && top <= math.MaxFloat32) {

@@ -15,7 +15,3 @@ func Logprob(logit, logSumExp float32) float64 {
 	}
 	return min(l, 0)
 }
-
-// Weight returns e^−x for a distance x ≥ 0 below a logit, without an operation that
-// differs between machines.
-func Weight(x float32) float64 { return float64(exp32(x)) }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"ganglion/plugins/rowstats"
 )
 
 // oracle is the chain in the plainest float64: it sorts, and keeps probabilities.
@@ -111,6 +113,9 @@ func inputOf(row []float32, n Needs) *Input {
 	case Top:
 		for _, c := range AppendTop(nil, &Input{Row: row}, n.K) {
 			in.IDs, in.Logits = append(in.IDs, c.ID), append(in.Logits, c.Logit)
+		}
+		if n.Stats {
+			in.Stats = rowstats.Of(row)
 		}
 	}
 	return in

@@ -3,6 +3,7 @@ package sampling
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"unsafe"
 )
 
@@ -25,20 +26,24 @@ func (d *Distribution) CopyTo(dst []byte, vocab int) {
 // Replace sets the logits of all tokens that are left to those of src, written as by
 // CopyTo. A token that is out stays out. With an error the distribution is as it was.
 func (d *Distribution) Replace(src []byte) error {
-	s := d.s
 	none := float32(math.Inf(-1))
-	row := s.spared[:0]
+	row := slices.Grow(d.s.spared[:0], len(d.logits))[:len(d.logits)]
 	left := false
 	for i, l := range d.logits {
-		v := none
-		if l >= out {
-			v = math.Float32frombits(binary.LittleEndian.Uint32(src[4*d.At(i).ID:]))
-			if !(v <= math.MaxFloat32) {
-				return ErrNaN
-			}
-			left = left || v >= out
+		id := int32(i) // of a whole row, which is most of what comes here
+		if d.ids != nil {
+			id = d.ids[i]
 		}
-		row = append(row, v)
+		v := math.Float32frombits(binary.LittleEndian.Uint32(src[4*id:]))
+		switch {
+		case !(l >= out):
+			v = none
+		case !(v <= math.MaxFloat32):
+			return ErrNaN
+		case v >= out:
+			left = true
+		}
+		row[i] = v
 	}
 	if !left {
 		return ErrEmpty

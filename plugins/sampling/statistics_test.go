@@ -106,23 +106,6 @@ func TestStatsOfAList(t *testing.T) {
 	}
 }
 
-func TestExp32AndLn(t *testing.T) {
-	for x := 0.0; x < 44; x += 0.00317 {
-		x := float64(float32(x))
-		if got, want := float64(exp32(float32(x))), math.Exp(-x); math.Abs(got-want) > 3e-7*want*max(1, x) {
-			t.Fatalf("e^-%g: %g, want %g", x, got, want)
-		}
-	}
-	if exp32(float32(math.NaN())) != 0 || exp32(float32(math.Inf(1))) != 0 || exp32(0) != 1 {
-		t.Error("the ends of exp32")
-	}
-	for x := 1e-9; x < 1e12; x *= 1.037 {
-		if got, want := ln(x), math.Log(x); math.Abs(got-want) > 4e-15*max(1, math.Abs(want)) {
-			t.Fatalf("ln %g: %g, want %g", x, got, want)
-		}
-	}
-}
-
 func TestTop(t *testing.T) {
 	for name, row := range rows() {
 		var all []Candidate
@@ -159,5 +142,27 @@ func TestTopSkipsWhatIsNoNumber(t *testing.T) {
 	d := loadRow(row)
 	if got := d.Top(9); !slices.Equal(got, []Candidate{{2, 3}, {4, 2}, {0, 1}}) {
 		t.Errorf("top: %v", got)
+	}
+}
+
+func TestShare(t *testing.T) {
+	for name, row := range rows() {
+		d := loadRow(row)
+		for _, n := range []int{1, 40, 256} {
+			want := 0.0
+			for _, c := range d.Top(n) {
+				want += math.Exp(float64(c.Logit) - float64(d.Stats().LogSumExp))
+			}
+			if got := d.Share(n); math.Abs(got-want) > 3e-6*(1+math.Abs(float64(d.Stats().LogSumExp))) || got != d.Share(n) {
+				t.Errorf("%s: the first %d have %g, want %g", name, n, got, want)
+			}
+		}
+	}
+	d := loadRow([]float32{1, 1, 1, 1})
+	if got := d.Share(2); math.Abs(got-0.5) > 1e-6 {
+		t.Errorf("half has %g", got)
+	}
+	if d.Ban(3); math.Abs(d.Share(2)-2/3.0) > 1e-6 {
+		t.Errorf("two of three have %g", d.Share(2))
 	}
 }

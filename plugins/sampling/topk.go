@@ -16,4 +16,8 @@ func (k topKStage) Apply(d *Distribution) {
 		d.raise(last, b, m[:n])
 		return
 	}
+	// Those that weigh nothing are never drawn; plugins see them, and no more than k in all.
+	if top := d.Top(int(k)); len(top) == int(k) && d.Len() > int(k) {
+		d.floor = top[k-1]
+	}
 }

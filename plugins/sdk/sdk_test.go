@@ -6,21 +6,17 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"ganglion/plugins/wasm"
+	"ganglion/plugins/wasm/wasmtest"
 )
 
-// required tells whether GANGLION_REQUIRE asks for the compilers of plugins.
-func required() bool {
-	return slices.Contains(strings.Split(os.Getenv("GANGLION_REQUIRE"), ","), "wasm")
-}
-
-// TestFirstFiveMinutes walks from an empty folder to a module in each language; the
-// examples of all are then run beside each other by plugins/builtin's tests.
-func TestFirstFiveMinutes(t *testing.T) {
+// TestNewAndBuild goes from an empty folder to a module in each language. The test
+// TestFirstFiveMinutes of cmd/ganglion walks on from there to a plugin that a server runs;
+// the examples of all are run beside each other by plugins/builtin's tests.
+func TestNewAndBuild(t *testing.T) {
 	for _, lang := range Languages() {
 		t.Run(lang, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "mine")
@@ -31,7 +27,7 @@ func TestFirstFiveMinutes(t *testing.T) {
 				t.Error("a plugin is begun over another")
 			}
 			b, err := Build(context.Background(), dir)
-			if errors.Is(err, ErrNoToolchain) && !required() {
+			if errors.Is(err, ErrNoToolchain) && !wasmtest.Required() {
 				t.Skip(err)
 			}
 			if err != nil {
@@ -73,7 +69,7 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Build(context.Background(), dir)
-	if errors.Is(err, ErrNoToolchain) && !required() {
+	if errors.Is(err, ErrNoToolchain) && !wasmtest.Required() {
 		t.Skip(err)
 	}
 	if err == nil || !strings.Contains(err.Error(), "plugin.c:1:9") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -152,8 +153,8 @@ func run(ctx context.Context, dir string, env []string, name string, args ...str
 	return nil
 }
 
-// finish drops what compilers write about themselves and puts the folder's manifest.json
-// into a module that has no manifest yet.
+// finish drops what compilers write about themselves and puts the folder's manifest.json,
+// and tests.jsonl where there is one, into a module that has none yet.
 func finish(module []byte, dir string) ([]byte, error) {
 	for _, name := range []string{"producers", "target_features", "name"} {
 		var err error
@@ -165,12 +166,21 @@ func finish(module []byte, dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, has := m.Custom("ganglion.manifest"); has {
-		return module, nil
+	for _, s := range []struct {
+		section, file string
+		needed        bool
+	}{{"ganglion.manifest", "manifest.json", true}, {"ganglion.tests", "tests.jsonl", false}} {
+		if _, has := m.Custom(s.section); has {
+			continue // the source put it in
+		}
+		b, err := os.ReadFile(filepath.Join(dir, s.file))
+		if errors.Is(err, fs.ErrNotExist) && !s.needed {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		module = wasm.AppendCustom(module, s.section, b)
 	}
-	manifest, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
-	if err != nil {
-		return nil, err
-	}
-	return wasm.AppendCustom(module, "ganglion.manifest", manifest), nil
+	return module, nil
 }

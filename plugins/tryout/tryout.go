@@ -17,6 +17,7 @@
 package tryout
 
 import (
+	"context"
 	"errors"
 	"math"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"ganglion/plugins/abi"
 	"ganglion/plugins/host"
 	"ganglion/plugins/pipeline"
+	"ganglion/plugins/rowstats"
 	"ganglion/plugins/sampling"
 )
 
@@ -62,8 +64,10 @@ type Report struct {
 	Idle       int     `json:"idle"`       // texts that it is not interested in
 	Error      string  `json:"error,omitempty"`
 	Calls      int     `json:"calls"`
-	US         float64 `json:"us"` // in its hooks
+	US         float64 `json:"us"` // in the hooks of steps
 	Fuel       int64   `json:"fuel"`
+	OnceUS     float64 `json:"once_us"` // opening, and in the hooks prompt and end
+	OnceFuel   int64   `json:"once_fuel"`
 }
 
 // Add adds the numbers of another report.
@@ -73,6 +77,7 @@ func (r *Report) Add(o *Report) {
 	r.Rewinds, r.Stops, r.Rewritten = r.Rewinds+o.Rewinds, r.Stops+o.Stops, r.Rewritten+o.Rewritten
 	r.Failed, r.Idle, r.Calls = r.Failed+o.Failed, r.Idle+o.Idle, r.Calls+o.Calls
 	r.US, r.Fuel = r.US+o.US, r.Fuel+o.Fuel
+	r.OnceUS, r.OnceFuel = r.OnceUS+o.OnceUS, r.OnceFuel+o.OnceFuel
 	if r.Error == "" {
 		r.Error = o.Error
 	}
@@ -91,8 +96,8 @@ type run struct {
 
 // Try runs a text through a plugin. services are what it may use beside the text; a nil
 // config is all defaults. A failure of the plugin is part of the report, the error is of
-// the text.
-func Try(p *host.Plugin, config []byte, services host.Services, t *Text) (*Report, error) {
+// the text, or ctx's.
+func Try(ctx context.Context, p *host.Plugin, config []byte, services host.Services, t *Text) (*Report, error) {
 	if t.Params.Vocab <= 0 {
 		return nil, errors.New("tryout: the vocabulary is not known")
 	}
@@ -103,38 +108,54 @@ func Try(p *host.Plugin, config []byte, services host.Services, t *Text) (*Repor
 	if u.without, err = sampling.New(plugins); err != nil {
 		return nil, err
 	}
-	if err := u.open(p, config, services); err != nil {
+	err = u.open(ctx, p, config, services)
+	defer u.pipe.Close()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
 		u.fail(err)
+		u.account()
 		return &u.r, nil
 	}
-	defer u.pipe.Close()
 	plugins.Plugins = u.pipe
 	if u.with, err = sampling.New(plugins); err != nil {
 		return nil, err
 	}
 	err = u.steps()
 	u.pipe.End(abi.StopStop)
+	u.account()
+	return &u.r, err
+}
+
+// account takes in what the plugin did and cost.
+func (u *run) account() {
+	us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 	for _, r := range u.pipe.Reports() {
-		u.r.Calls, u.r.US, u.r.Fuel = u.r.Calls+r.Calls, u.r.US+float64(r.Time.Nanoseconds())/1000, u.r.Fuel+r.Fuel
+		u.r.Calls, u.r.US, u.r.Fuel = u.r.Calls+r.Calls, u.r.US+us(r.Time), u.r.Fuel+r.Fuel
+		u.r.OnceUS, u.r.OnceFuel = u.r.OnceUS+us(r.OnceTime), u.r.OnceFuel+r.OnceFuel
 		u.r.Rewritten += r.Rewritten
 		if r.Outcome == pipeline.OutcomeIdle {
 			u.r.Idle++
 		}
+		if r.Error != nil && u.r.Failed == 0 { // at the end of the text
+			u.fail(r.Error)
+		}
 	}
-	return &u.r, err
 }
 
 func (u *run) fail(err error) {
 	u.r.Failed, u.r.Error = 1, err.Error()
 }
 
-func (u *run) open(p *host.Plugin, config []byte, services host.Services) (err error) {
+// open opens the plugin and shows it the prompt. There is a pipeline whatever went wrong.
+func (u *run) open(ctx context.Context, p *host.Plugin, config []byte, services host.Services) (err error) {
 	t := u.t
 	services.Text = func(int) []byte { return u.said }
 	services.Clock = func() int64 { return 0 }
 	services.Meta = func(string, []byte) {}
-	spec := pipeline.Spec{Manifest: p.Manifest(), Hash: p.Hash(), OnError: pipeline.Fail, Open: func() (pipeline.Instance, error) {
-		in, err := p.Open(host.Open{
+	spec := pipeline.Spec{Manifest: p.Manifest(), Hash: p.Hash(), OnError: pipeline.Fail, Open: func(spent pipeline.Spent) (pipeline.Instance, error) {
+		in, err := p.Open(ctx, host.Open{
 			Config: config,
 			Request: host.Request{
 				Temperature: t.Params.Temperature, TopK: t.Params.TopK, TopP: t.Params.TopP, MinP: t.Params.MinP,
@@ -142,7 +163,7 @@ func (u *run) open(p *host.Plugin, config []byte, services host.Services) (err e
 				MaxTokens: t.MaxTokens, Seed: uint64(t.Params.Seed), Stream: true,
 			},
 			Model:  host.Model{Name: t.Model, Vocab: t.Params.Vocab, Context: t.Context},
-			Prompt: len(t.Prompt), Text: t.PromptText, Services: services,
+			Prompt: len(t.Prompt), Text: t.PromptText, Services: services, Spent: spent,
 		})
 		if in == nil {
 			return nil, err
@@ -151,14 +172,13 @@ func (u *run) open(p *host.Plugin, config []byte, services host.Services) (err e
 	}}
 	u.pipe, err = pipeline.New(pipeline.Options{
 		Plugins: []pipeline.Spec{spec}, Vocab: t.Params.Vocab, Seed: uint64(t.Params.Seed), Temperature: t.Params.Temperature,
-		Max: max(t.MaxTokens, len(t.Tokens)), Now: time.Now, Tokenize: func(string) []int32 { return t.Prompt },
+		Max: max(t.MaxTokens, len(t.Tokens)), Now: time.Now, Tokenize: func(string) ([]int32, error) { return t.Prompt, nil },
 	})
 	if err != nil {
 		return err
 	}
 	// What it makes of the prompt is not looked at: the text came of the one that was sent.
 	if _, err := u.pipe.Prompt(t.PromptText, t.Prompt); err != nil {
-		u.pipe.Close()
 		return err
 	}
 	u.pipe.Begin(t.Prompt)
@@ -288,6 +308,6 @@ func FromAlternatives(row []float32, known []Alternative) sampling.Input {
 			}
 		}
 	}
-	in.LogSumExp = float32(float64(in.Max) + math.Log(sampling.ScanMass(row, in.Max).Sum))
+	in.LogSumExp = float32(float64(in.Max) + math.Log(rowstats.ScanMass(row, in.Max).Sum))
 	return in
 }

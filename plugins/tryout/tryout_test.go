@@ -6,12 +6,18 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 
+	"ganglion/plugins/abi"
 	"ganglion/plugins/builtin"
 	"ganglion/plugins/host"
 	"ganglion/plugins/plugintest"
+	"ganglion/plugins/rowstats"
 	"ganglion/plugins/sampling"
+	"ganglion/plugins/wasm"
+	"ganglion/plugins/wasm/wasmtest"
 )
 
 func load(t *testing.T, file []byte) *host.Plugin {
@@ -86,7 +92,7 @@ func whole(row []float32) sampling.Input {
 			in.Best, in.Max = int32(i), l
 		}
 	}
-	in.LogSumExp = float32(float64(in.Max) + math.Log(sampling.ScanMass(row, in.Max).Sum))
+	in.LogSumExp = float32(float64(in.Max) + math.Log(rowstats.ScanMass(row, in.Max).Sum))
 	return in
 }
 
@@ -96,7 +102,7 @@ func try(t *testing.T, p *host.Plugin, config string, text *Text) *Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Try(p, full, host.Services{}, text)
+	r, err := Try(t.Context(), p, full, host.Services{}, text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,10 +146,10 @@ func TestFailures(t *testing.T) {
 	}
 	broken := errors.New("no model")
 	text.Input = func(int) (sampling.Input, bool, error) { return sampling.Input{}, false, broken }
-	if _, err := Try(load(t, module(t, "min-p")), nil, host.Services{}, text); !errors.Is(err, broken) {
+	if _, err := Try(t.Context(), load(t, module(t, "min-p")), nil, host.Services{}, text); !errors.Is(err, broken) {
 		t.Errorf("a text that cannot be read: %v", err)
 	}
-	if _, err := Try(load(t, module(t, "min-p")), nil, host.Services{}, &Text{}); err == nil {
+	if _, err := Try(t.Context(), load(t, module(t, "min-p")), nil, host.Services{}, &Text{}); err == nil {
 		t.Error("a text without a vocabulary was tried")
 	}
 }
@@ -174,5 +180,76 @@ func TestFromAlternatives(t *testing.T) {
 	// Nothing is left for the others.
 	if FromAlternatives(row, []Alternative{{4, 0}}); !math.IsInf(float64(row[0]), -1) {
 		t.Errorf("others are at %g", row[0])
+	}
+}
+
+// opens is a plugin whose gg_open has a body, and which plans nothing.
+func opens(t *testing.T, body []byte) *host.Plugin {
+	t.Helper()
+	i32 := []wasm.ValType{wasm.I32}
+	two := []wasm.ValType{wasm.I32, wasm.I32}
+	b := &wasmtest.Builder{}
+	b.Memory(2)
+	b.Export("gg_abi_1", wasm.KindFunc, b.Func(nil, i32, nil, wasmtest.Code(byte(0x41), 0)))
+	b.Export("gg_alloc", wasm.KindFunc, b.Func(two, i32, nil, wasmtest.Code(byte(0x41), 1024)))
+	b.Export("gg_open", wasm.KindFunc, b.Func(two, i32, nil, body))
+	b.Export("gg_plan", wasm.KindFunc, b.Func(i32, i32, nil, wasmtest.Code(byte(0x41), 0)))
+	return load(t, wasm.AppendCustom(b.Bytes(), abi.SectionManifest, []byte(`{"abi":"1.0","name":"opens","version":"1.0.0","slot":"bias"}`)))
+}
+
+// TestFailuresAtOpen: a plugin that fails before the first token fails in the report, with
+// the reason and what it cost.
+func TestFailuresAtOpen(t *testing.T) {
+	for name, c := range map[string]struct {
+		body []byte
+		want string // "": it opens
+	}{
+		"zero":       {wasmtest.Code(byte(0x41), 0), ""},
+		"refuses":    {wasmtest.Code(byte(0x41), -1), "gg_open returned -1"},
+		"traps":      {wasmtest.Code(byte(0x00)), "unreachable"},
+		"never ends": {wasmtest.Code(byte(0x03), byte(0x40), byte(0x0c), uint(0), byte(0x0b), byte(0x00)), "used"}, // loop br 0 end
+	} {
+		r := try(t, opens(t, c.body), `{}`, made(t, 0.8))
+		if c.want == "" {
+			if r.Failed != 0 || r.Error != "" || r.Seen != steps || r.Calls != steps || r.OnceFuel == 0 {
+				t.Errorf("%s: %+v", name, r)
+			}
+			continue
+		}
+		if r.Failed != 1 || !strings.Contains(r.Error, c.want) || r.Texts != 1 || r.Seen != 0 || r.Calls != 0 || r.Fuel != 0 || r.OnceFuel == 0 || r.OnceUS <= 0 {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+// panics is a vocabulary that nothing can be asked of.
+type panics struct{ host.Vocabulary }
+
+func (panics) Key() string                       { return "panics" }
+func (panics) Size() int                         { return vocab }
+func (panics) Encode([]byte, bool, bool) []int32 { panic("no vocabulary") }
+
+// TestPanicAtOpen: what panics as the plugin opens is its failure in the report, and the
+// next text is tried, also where there were more of these than there are seats.
+func TestPanicAtOpen(t *testing.T) {
+	p := load(t, module(t, "thinking-budget"))
+	config, err := p.Manifest().Schema.Fill([]byte(`{"budget":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 * runtime.GOMAXPROCS(0) {
+		r, err := Try(t.Context(), p, config, host.Services{Vocab: panics{}}, made(t, 0.8))
+		if err != nil || r.Failed != 1 || !strings.Contains(r.Error, "panic") || !strings.Contains(r.Error, "no vocabulary") {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	}
+}
+
+// TestCancelled: who cancelled hears that, and no failure of the plugin.
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r, err := Try(ctx, load(t, module(t, "min-p")), nil, host.Services{}, made(t, 0.8)); !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v, %v", r, err)
 	}
 }

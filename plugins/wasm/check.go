@@ -57,7 +57,7 @@ func PluginLimits() Limits {
 		MemoryPages:    256,
 		Segments:       65536,
 		Elements:       65536,
-		Locals:         4096,
+		Locals:         1024,
 		LocalsSum:      1 << 20,
 		FuncBytes:      256 << 10,
 		ControlOps:     4000,
@@ -222,6 +222,14 @@ func checkCode(m *Module, l Limits) error {
 	return nil
 }
 
+// CodeBytes is the size of all functions that the module defines.
+func (m *Module) CodeBytes() (sum int) {
+	for i := range m.Bodies {
+		sum += m.Bodies[i].Code.Len()
+	}
+	return sum
+}
+
 // Facts returns the size of every function that the module defines.
 func (m *Module) Facts() ([]FuncFacts, error) {
 	facts := make([]FuncFacts, len(m.Bodies))
@@ -237,7 +245,9 @@ func (m *Module) Facts() ([]FuncFacts, error) {
 
 // controlOps counts the blocks and branches of a body, and refuses the instructions that
 // change tables (plugin): a table's entries cannot be copied with an instance's state,
-// and no limit on memory covers them.
+// and no limit on memory covers them. It refuses those that drop segments too, and
+// memory.init, which can tell whether one was dropped: of all segments, active ones
+// included, instances would keep that from one request to the next.
 func (m *Module) controlOps(b *Body, plugin bool) (int, error) {
 	w, n := m.Walk(b.Code), 0
 	var in Instr
@@ -249,6 +259,10 @@ func (m *Module) controlOps(b *Body, plugin bool) (int, error) {
 			n += 4
 		case OpBrTable:
 			n += 1 + len(in.Labels)/4
+		case OpDataDrop, OpElemDrop, OpMemoryInit:
+			if plugin {
+				return 0, fault(ErrLimit, place(in.Start), "%s: whether a segment was dropped is in no snapshot", segmentOps[in.Op])
+			}
 		case OpTableSet, OpTableGrow, OpTableFill, OpTableCopy, OpTableInit:
 			if plugin {
 				return 0, fault(ErrLimit, place(in.Start), "%s: a plugin may not change tables", tableOps[in.Op])
@@ -257,6 +271,8 @@ func (m *Module) controlOps(b *Body, plugin bool) (int, error) {
 	}
 	return n, w.Err()
 }
+
+var segmentOps = map[Op]string{OpDataDrop: "data.drop", OpElemDrop: "elem.drop", OpMemoryInit: "memory.init"}
 
 var tableOps = map[Op]string{OpTableSet: "table.set", OpTableGrow: "table.grow", OpTableFill: "table.fill", OpTableCopy: "table.copy", OpTableInit: "table.init"}
 

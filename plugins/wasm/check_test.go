@@ -64,6 +64,11 @@ func TestCheck(t *testing.T) {
 		{"memory is a function", func(b *wasmtest.Builder) { b.Raw(wasm.SectionExport, code(uint(1), "memory", byte(0), uint(0))) }, nil, `"memory" is a func`},
 		{"reserved export", func(b *wasmtest.Builder) { b.Export("__gg_fuel", wasm.KindFunc, 0) }, nil, "reserved"},
 		{"_start", func(b *wasmtest.Builder) { b.Export("_start", wasm.KindFunc, 0) }, nil, "_start"},
+		{"data.drop", func(b *wasmtest.Builder) { body(b, wasm.OpDataDrop, uint(0)) }, nil, "data.drop"},
+		{"elem.drop", func(b *wasmtest.Builder) { body(b, wasm.OpElemDrop, uint(0)) }, nil, "elem.drop"},
+		{"memory.init", func(b *wasmtest.Builder) {
+			body(b, wasm.OpI32Const, 1, wasm.OpI32Const, 1, wasm.OpI32Const, 1, wasm.OpMemoryInit, uint(0), uint(0))
+		}, nil, "memory.init"},
 		{"table.grow", func(b *wasmtest.Builder) {
 			body(b, wasm.OpRefNull, wasm.FuncRef, wasm.OpI32Const, 1, wasm.OpTableGrow, uint(0), wasm.OpDrop)
 		}, nil, "table.grow"},
@@ -94,12 +99,12 @@ func TestCheck(t *testing.T) {
 			}
 		}, func(l *limits) { l.ControlSquares *= 2 }, "squares"},
 		{"function of 256 KiB", func(b *wasmtest.Builder) { body(b, repeat(256<<10, wasm.OpNop)) }, func(l *limits) { l.FuncBytes++ }, "262145 bytes"},
-		{"4,097 locals", func(b *wasmtest.Builder) {
-			b.FuncRaw(b.Type(nil, nil), code(uint(1), uint(4097), wasm.I32, wasm.OpEnd))
-		}, func(l *limits) { l.Locals++ }, "4097 locals"},
+		{"1,025 locals", func(b *wasmtest.Builder) {
+			b.FuncRaw(b.Type(nil, nil), code(uint(1), uint(1025), wasm.I32, wasm.OpEnd))
+		}, func(l *limits) { l.Locals++ }, "1025 locals"},
 		{"locals of all functions", func(b *wasmtest.Builder) {
-			for range 257 {
-				b.FuncRaw(b.Type(nil, nil), code(uint(1), uint(4096), wasm.V128, wasm.OpEnd))
+			for range 1025 {
+				b.FuncRaw(b.Type(nil, nil), code(uint(1), uint(1024), wasm.V128, wasm.OpEnd))
 			}
 		}, func(l *limits) { l.LocalsSum *= 2 }, "locals"},
 		{"129 parameters", func(b *wasmtest.Builder) { b.Type(make32(129), nil) }, func(l *limits) { l.Params++ }, "129 parameters"},

@@ -37,6 +37,8 @@ const (
 	OpF32Const     Op = 0x43
 	OpF64Const     Op = 0x44
 	OpI64LtS       Op = 0x53
+	OpI64GtS       Op = 0x55
+	OpI64Add       Op = 0x7c
 	OpI64Sub       Op = 0x7d
 	OpI64Shl       Op = 0x86
 	OpI64ShrU      Op = 0x88

@@ -49,7 +49,7 @@ func (d *decoder) plugin(at string, v jsontext.Value) appliance.PluginChoice {
 	default:
 		d.wrong(at, "a name or an object", v)
 	}
-	if d.err == nil && c.Name == "" && !c.Inline {
+	if d.err == nil && c.Name == "" && c.Code == "" {
 		d.fail(appliance.CodeMissing, at, "has no name")
 	}
 	return c
@@ -70,9 +70,11 @@ func (d *decoder) pluginMember(c *appliance.PluginChoice, at, member string, v j
 			return
 		}
 		c.Config = v.Raw()
-	case "inline":
-		c.Inline, c.At = true, place
+	case "code":
+		if c.Code = d.text(place, v); c.Code == "" && d.err == nil {
+			d.fail(appliance.CodeInvalid, place, "is empty")
+		}
 	default:
-		d.fail(appliance.CodeInvalid, at, "has a member that is none of name, version, config, on_error and inline")
+		d.fail(appliance.CodeInvalid, at, "has a member that is none of name, version, config, on_error and code")
 	}
 }

@@ -56,6 +56,8 @@ type Record struct {
 	Tokens       []TokenDetail     `json:"tokens"`
 	Request      string            `json:"request"`
 
+	Media []appliance.MediaNote `json:"media"`
+
 	Plugins    []appliance.PluginReport   `json:"plugins"`
 	PluginMeta map[string]json.RawMessage `json:"plugin_meta,omitempty"` // by "plugin.key"
 }

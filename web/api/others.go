@@ -3,6 +3,7 @@ package api
 import (
 	"ganglion/appliance"
 	"ganglion/appliance/jsontext"
+	"ganglion/appliance/media"
 )
 
 // TokenizeRequest is the body of POST /v1/tokenize. Special and BOS are nil where
@@ -37,6 +38,24 @@ func DecodeTokenize(body []byte) (*TokenizeRequest, error) {
 	return r, nil
 }
 
+// DecodeMeasure reads the body of POST /v1/media/measure: a prompt, which may be left out,
+// and its media.
+func DecodeMeasure(body []byte, l media.Limits) (*appliance.Request, error) {
+	d, err := open(body)
+	if err != nil {
+		return nil, err
+	}
+	r := &appliance.Request{}
+	if v, ok := d.field("prompt"); ok {
+		r.Prompt = d.text("prompt", v)
+	}
+	r.Media = d.media(l)
+	if d.err != nil {
+		return nil, d.err
+	}
+	return r, nil
+}
+
 // DecodeDetokenize reads the body of POST /v1/detokenize.
 func DecodeDetokenize(body []byte) ([]int32, error) {
 	d, err := open(body)
@@ -57,16 +76,4 @@ func DecodeDetokenize(body []byte) ([]int32, error) {
 }
 
 // DecodeLoad reads the body of POST /v1/models/load: the id of a model.
-func DecodeLoad(body []byte) (string, error) {
-	d, err := open(body)
-	if err != nil {
-		return "", err
-	}
-	v, ok := d.field("id")
-	if !ok {
-		d.fail(appliance.CodeMissing, "id", "is required")
-		return "", d.err
-	}
-	id := d.text("id", v)
-	return id, d.err
-}
+func DecodeLoad(body []byte) (string, error) { return decodeOne(body, "id") }

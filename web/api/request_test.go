@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ganglion/appliance"
 	"ganglion/appliance/media"
@@ -205,4 +206,42 @@ func FuzzRequest(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The note for the log stands in the place of the media, whatever else has the same text.
+func TestBodyWithoutMedia(t *testing.T) {
+	const pixel = `"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="`
+	for _, tt := range []struct{ body, want string }{
+		{` {"prompt":` + pixel + `,"images":` + pixel + `, "n":1} `, ` {"prompt":` + pixel + `,"images":"94 bytes, left out of the log", "n":1} `},
+		{`{"videos":[],"images":[` + pixel + `],"audios":null,"prompt":"a"}`, `{"videos":[],"images":"96 bytes, left out of the log","audios":null,"prompt":"a"}`},
+		{`{"prompt":"a"}`, `{"prompt":"a"}`},
+	} {
+		if got := string(decode(t, tt.body).Params.Body); got != tt.want {
+			t.Errorf("%s\nis kept as %s\nwant %s", tt.body, got, tt.want)
+		}
+	}
+}
+
+// Media are read a few bodies at once; text does not wait for them.
+func TestMediaAreReadAFewAtOnce(t *testing.T) {
+	for range cap(reading) {
+		reading <- struct{}{}
+	}
+	decode(t, `{"prompt":"a","images":null}`)
+	read := make(chan error, 1)
+	go func() {
+		_, err := DecodeCompletion([]byte(`{"prompt":"a","images":["AAAA"]}`), media.DefaultLimits())
+		read <- err
+	}()
+	select {
+	case <-read:
+		t.Error("one more was read than there are places")
+	case <-time.After(50 * time.Millisecond):
+	}
+	for range cap(reading) {
+		<-reading
+	}
+	if err := <-read; err == nil || len(reading) != 0 {
+		t.Errorf("read with %v, %d places are taken", err, len(reading))
+	}
 }

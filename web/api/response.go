@@ -1,6 +1,8 @@
 package api
 
 import (
+	"encoding/json"
+
 	"ganglion/appliance"
 )
 
@@ -57,6 +59,25 @@ type TokenDetail struct {
 	Logprob float64     `json:"logprob"`
 	Offset  int         `json:"offset"`
 	Top     []TopDetail `json:"top"`
+
+	Changes []TokenChange `json:"changes,omitempty"` // what plugins did to it
+}
+
+// TokenChange is what a plugin, or in its place a built-in stage, did to a token. From is the token that stood there or would
+// have come, where there is one.
+type TokenChange struct {
+	Plugin      string      `json:"plugin,omitempty"`
+	Stage       string      `json:"stage,omitempty"`
+	Kind        string      `json:"kind"`
+	From        *ChangeFrom `json:"from,omitempty"`
+	Left        int         `json:"left,omitempty"`        // tokens that a cut left
+	Temperature *float64    `json:"temperature,omitempty"` // that was set
+}
+
+// ChangeFrom is a token by id and text.
+type ChangeFrom struct {
+	ID   int32  `json:"id"`
+	Text string `json:"text"`
 }
 
 // TopDetail is one of the most likely tokens at a step.
@@ -80,7 +101,8 @@ type Ganglion struct {
 	Backend      string            `json:"backend"`
 	Numerics     string            `json:"numerics"`
 
-	Plugins []appliance.PluginReport `json:"plugins,omitempty"`
+	Plugins    []appliance.PluginReport   `json:"plugins,omitempty"`
+	PluginMeta map[string]json.RawMessage `json:"plugin_meta,omitempty"` // by "plugin.key"
 }
 
 // Timings are the phases of a completion.

@@ -37,6 +37,9 @@ type Status struct {
 	State    string     `json:"state"`
 	Version  string     `json:"version"`
 	Model    *ModelInfo `json:"model"`
+	Encoder  *Encoder   `json:"encoder"` // of pictures and sound, null where the model takes text only
+	Films    Films      `json:"films"`
+	Media    Limits     `json:"media"`
 	Adapters []Adapter  `json:"adapters"`
 	Loading  *Loading   `json:"loading"`
 	Error    string     `json:"error"`
@@ -46,6 +49,33 @@ type Status struct {
 	Devices  []Device   `json:"devices"`
 	Log      LogStatus  `json:"log"`
 	Notes    []string   `json:"notes"`
+}
+
+// Encoder is what turns media into rows for the serving model.
+type Encoder struct {
+	Name   string `json:"name"`
+	Path   string `json:"path"`
+	Images bool   `json:"images"`
+	Audios bool   `json:"audios"`
+	Videos bool   `json:"videos"`
+}
+
+// Limits are what a request with media may carry.
+type Limits struct {
+	BodyBytes int64 `json:"body_bytes"` // of the whole request, where base64 makes four bytes of three
+	ItemBytes int64 `json:"item_bytes"` // of one file
+	Bytes     int64 `json:"bytes"`      // of all files
+	Images    int   `json:"images"`     // items
+	Audios    int   `json:"audios"`
+	Videos    int   `json:"videos"`
+}
+
+// Films is how far the decoder of MP4, WebM and the like is, and of AAC, Vorbis and AMR.
+// Frames, animations and Motion-JPEG need none.
+type Films struct {
+	State string  `json:"state"` // "absent", "idle", "compiling", "ready", "failed"
+	Share float64 `json:"share"` // of compiling that is done
+	Error string  `json:"error"` // of "failed"
 }
 
 // Adapter is a LoRA adapter of the serving model.

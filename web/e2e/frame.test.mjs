@@ -2,10 +2,7 @@
 // both widths, no sideways scrolling, theme, models, the content policy.
 import { after, before, test } from 'node:test'
 import assert from 'node:assert/strict'
-import { createRequire } from 'node:module'
-import { openBrowser, startServer, withPage, soon } from './harness.mjs'
-
-const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
+import { openBrowser, startServer, violations, withPage, soon } from './harness.mjs'
 
 let browser
 let server
@@ -13,7 +10,7 @@ let id
 before(async () => {
   browser = await openBrowser()
   server = await startServer()
-  const answer = await fetch(`${server.url}/v1/completions`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ prompt: 'The capital of France is', max_completion_tokens: 8, logprobs: true, top_logprobs: 5 }) })
+  const answer = await fetch(`${server.url}/v1/completions`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ prompt: 'The capital of France is', max_completion_tokens: 8, seed: 7, logprobs: true, top_logprobs: 5 }) })
   id = (await answer.json()).id
 })
 after(async () => {
@@ -23,19 +20,6 @@ after(async () => {
 
 const page = (options, f) => withPage(browser, server.url, options, f)
 const finished = (p) => p.getByRole('status').filter({ hasText: /^Finished: / }).waitFor()
-
-async function violations(p) {
-  // Playwright evaluates the script itself: the page's content policy does not apply.
-  await p.evaluate(await axeSource())
-  const result = await p.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }))
-  return result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target} ${n.failureSummary}`).join('; ')}`)
-}
-
-let source
-async function axeSource() {
-  source ??= await (await import('node:fs/promises')).readFile(axe, 'utf8')
-  return source
-}
 
 const views = {
   'playground, empty': { hash: () => '#/playground', ready: (p) => p.getByText('The model continues your text.').waitFor() },
@@ -68,6 +52,22 @@ const views = {
   },
   history: { hash: () => '#/history', ready: (p) => p.getByRole('list', { name: 'Requests, newest first' }).waitFor() },
   record: { hash: () => `#/history?id=${id}`, ready: (p) => p.getByRole('heading', { name: 'Figures' }).waitFor() },
+  'playground, plugins': {
+    hash: () => '#/playground?prompt=The%20capital%20of%20France%20is&seed=7&max_completion_tokens=12&plugin=dry&plugin=%7B%22name%22%3A%22anti-slop%22%2C%22config%22%3A%7B%22phrases%22%3A%5B%22in%20a%20nutshell%22%5D%7D%7D',
+    ready: async (p) => {
+      await p.getByRole('list', { name: 'Plugins of the request' }).getByText('Settings').first().click()
+      await p.getByRole('button', { name: 'Run', exact: true }).click()
+      await finished(p)
+      await p.getByRole('list', { name: 'What plugins did and cost' }).waitFor()
+    },
+  },
+  plugins: {
+    hash: () => '#/plugins?name=dry',
+    ready: async (p) => {
+      await p.getByRole('heading', { name: 'Part of the program' }).waitFor()
+      await p.getByRole('heading', { name: 'Since the server started' }).waitFor()
+    },
+  },
   models: { hash: () => '#/models', ready: (p) => p.getByRole('heading', { name: 'Found on this machine' }).waitFor() },
 }
 
@@ -112,7 +112,7 @@ test('frame/what never comes fails', async () => {
 
 test('frame/landmarks, one h1, titles', async () => {
   await page({}, async (p) => {
-    for (const [name, title] of [['Playground', 'Playground – Ganglion'], ['History', 'History – Ganglion'], ['Models', 'Models – Ganglion']]) {
+    for (const [name, title] of [['Playground', 'Playground – Ganglion'], ['History', 'History – Ganglion'], ['Models', 'Models – Ganglion'], ['Plugins', 'Plugins – Ganglion']]) {
       await p.getByRole('link', { name, exact: true }).click()
       await p.getByRole('heading', { level: 1, name }).waitFor({ state: 'attached' })
       await soon(() => p.title(), title)
@@ -120,7 +120,7 @@ test('frame/landmarks, one h1, titles', async () => {
       await soon(() => p.getByRole('navigation').locator('[aria-current=page]').innerText(), name)
     }
     await p.goBack()
-    await p.getByRole('heading', { level: 1, name: 'History' }).waitFor({ state: 'attached' })
+    await p.getByRole('heading', { level: 1, name: 'Models' }).waitFor({ state: 'attached' })
   })
 })
 
@@ -142,6 +142,25 @@ test('frame/reduced motion stops every animation', async () => {
   await page({ motion: 'reduce' }, async (p) => {
     await p.getByRole('navigation').waitFor()
     assert.equal(await p.evaluate(() => document.getAnimations().filter((a) => a.playState === 'running').length), 0)
+  })
+})
+
+test('frame/a device that was set aside is told with the reason', async () => {
+  await page({ hash: '#/models' }, async (p) => {
+    const machine = p.getByRole('region', { name: 'This machine', exact: true })
+    const card = machine.getByRole('list', { name: 'Devices' }).getByRole('listitem').filter({ hasText: 'Card through vulkan' })
+    await machine.waitFor()
+    assert.equal(await card.count(), 0)
+    await p.route('**/v1/status', async (route) => {
+      const answer = await route.fetch()
+      const status = await answer.json()
+      const aside = { name: 'Card', backend: 'vulkan', state: 'quarantined', note: 'norms: row 3: a tile is wrong' }
+      await route.fulfill({ response: answer, json: { ...status, devices: [...(status.devices ?? []), aside] } })
+    })
+    await p.reload()
+    await card.getByText('set aside', { exact: true }).waitFor()
+    await card.getByText('Norms: row 3: a tile is wrong.', { exact: true }).waitFor()
+    await p.unroute('**/v1/status')
   })
 })
 

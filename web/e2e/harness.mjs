@@ -6,11 +6,18 @@
 //   neither                               the stand-in of mock.mjs
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
 import { startMock } from './mock.mjs'
+
+const exact = ['--numerics', 'exact']
+
+/** As `bias` in an address: the tiny models end a text on their token 2 alone. */
+export const noEnd = '2:-100'
 
 const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync']
 
@@ -19,12 +26,30 @@ export async function openBrowser() {
   return chromium.launch({ executablePath: process.env.GANGLION_CHROMIUM ?? '/usr/bin/chromium', headless: true, args: flags })
 }
 
-/** Starts the server under test: {url, real, close}. */
+/**
+ * Starts the server under test: {url, real, close}. Numerics are exact, so that a seed
+ * gives the same text on every processor. A test that looks at the tokens of an answer
+ * gives a seed, or bans the end token (noEnd) where a drawn seed is what it is about.
+ */
 export async function startServer() {
   if (process.env.GANGLION_URL) return { url: process.env.GANGLION_URL.replace(/\/$/, ''), real: true, close: async () => {} }
-  if (process.env.GANGLION_BIN) return startBinary(process.env.GANGLION_BIN, process.env.GANGLION_TEST_MODEL)
+  if (process.env.GANGLION_BIN) return startBinary(process.env.GANGLION_BIN, process.env.GANGLION_TEST_MODEL, exact)
   return { ...(await startMock()), real: false }
 }
+
+/** The recorded models, pictures and answers of the encoders' tests. */
+export const recorded = fileURLToPath(new URL('../../gpu/encoder/testdata/', import.meta.url))
+
+/** Starts the real binary with a recorded model that sees, or the stand-in that says so. */
+export async function startSeeing(family) {
+  if (process.env.GANGLION_BIN) return startBinary(process.env.GANGLION_BIN, `${recorded}models/${family}-text.gguf`, ['--mmproj', `${recorded}models/${family}-mmproj.gguf`, ...exact, '--log-media'])
+  const mock = await startScripted()
+  await mock.tell({ encoder: { name: 'eyes', path: '/m', images: true, audios: false, videos: false }, logMedia: true })
+  return { ...mock, real: false }
+}
+
+/** Starts the real binary with more settings; only where there is one. */
+export const startReal = (flags) => startBinary(process.env.GANGLION_BIN, process.env.GANGLION_TEST_MODEL, [...exact, ...flags])
 
 /** The stand-in, whatever the environment says: for scripted failures. */
 export async function startScripted() {
@@ -33,10 +58,10 @@ export async function startScripted() {
   return { ...mock, tell }
 }
 
-async function startBinary(binary, model) {
+async function startBinary(binary, model, flags = []) {
   if (!model) throw new Error('GANGLION_BIN is set but GANGLION_TEST_MODEL is not')
   const data = await mkdtemp(join(tmpdir(), 'ganglion-e2e-'))
-  const child = spawn(binary, ['serve', '--listen', '127.0.0.1:0', '--model', model, '--data', data], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, HOME: data } })
+  const child = spawn(binary, ['serve', '--listen', '127.0.0.1:0', '--model', model, '--data', data, ...flags], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, HOME: data } })
   let output = ''
   const url = await new Promise((resolve, reject) => {
     const hear = (chunk) => {
@@ -85,7 +110,7 @@ export async function withPage(browser, base, { hash = '#/playground', width = 1
   })
   page.on('pageerror', (e) => faults.push(`error: ${e.message}`))
   page.on('request', (r) => {
-    if (!r.url().startsWith(base)) faults.push(`request to another host: ${r.url()}`)
+    if (!r.url().replace(/^blob:/, '').startsWith(base)) faults.push(`request to another host: ${r.url()}`)
   })
   await page.addInitScript(() => {
     document.addEventListener('securitypolicyviolation', (e) => console.error(`content policy: ${e.violatedDirective} ${e.blockedURI}`))
@@ -97,6 +122,18 @@ export async function withPage(browser, base, { hash = '#/playground', width = 1
   } finally {
     await context.close()
   }
+}
+
+const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
+let source
+
+/** What axe-core finds wrong with a page as it stands. */
+export async function violations(p) {
+  source ??= await readFile(axe, 'utf8')
+  // Playwright evaluates the script itself: the page's content policy does not apply.
+  await p.evaluate(source)
+  const result = await p.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }))
+  return result.violations.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.target} ${n.failureSummary}`).join('; ')}`)
 }
 
 /**

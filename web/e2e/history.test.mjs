@@ -1,7 +1,7 @@
 // The request log against the server under test.
 import { after, before, test } from 'node:test'
 import assert from 'node:assert/strict'
-import { openBrowser, startServer, withPage, soon } from './harness.mjs'
+import { noEnd, openBrowser, startServer, withPage, soon } from './harness.mjs'
 
 let browser
 let server
@@ -27,10 +27,10 @@ async function complete(body) {
 test('history/empty, then one row, its record, replay byte-equal, and back to the playground', async () => {
   await page({ hash: '#/history' }, async (p) => {
     if (!process.env.GANGLION_URL) await p.getByRole('heading', { name: 'No requests yet' }).waitFor()
-    await p.goto(`${server.url}/#/playground?prompt=The%20capital%20of%20France%20is&temperature=1&max_completion_tokens=9&stop=zzz`)
+    await p.goto(`${server.url}/#/playground?prompt=The%20capital%20of%20France%20is&temperature=1&max_completion_tokens=9&stop=zzz&bias=${noEnd}`)
     await p.getByRole('button', { name: 'Run', exact: true }).click()
     await finished(p)
-    const text = (await p.getByRole('option').allTextContents()).join('')
+    const text = (await p.getByRole('listbox', { name: 'Generated tokens' }).getByRole('option').allTextContents()).join('')
     await p.getByRole('link', { name: 'History', exact: true }).click()
     await items(p).first().getByText('The capital of France is').waitFor()
     await items(p).first().getByRole('link').click()

@@ -6,10 +6,11 @@ import { readFile } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
 import { extname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { freshPlugins, logged, refusePlugins, runPlugins } from './mockplugins.mjs'
 
 const root = fileURLToPath(new URL('../ui/', import.meta.url))
 const types = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.css': 'text/css; charset=utf-8', '.svg': 'image/svg+xml' }
-const policy = "default-src 'self'"
+const policy = "default-src 'self'; media-src 'self' blob:"
 
 const words = [' cat', 'cat', ' Cat', 'Cat', ' cats', ' concatenate', ' Paris', ',', '.', '\n', ' the', ' city', ' of', ' light', ' and', ' a', ' river', ' runs', ' through', ' it', ' where', ' people', ' walk', ' slowly', ' in', ' rain', '\n\n', ' they', ' said', ' that', ' nothing', ' was', ' lost', '  ', '🦙', ' café', ' <b>', '</b>', '</s>']
 const model = {
@@ -25,7 +26,9 @@ const foundModels = () => [
   { id: 'm3', name: '<img src=x onerror=window.P=1>', path: '/media/usb/x.gguf', source: 'Ollama', bytes: 0, available: false },
 ]
 
-const fresh = () => ({ model: 'ready', loading: null, error: '', parts: model.parts, queueFull: false, key: '', hold: 0, breakAfter: 0, records: [], files: [], found: foundModels(), notes: ['no GPU library found: running on the CPU'], log: { state: 'ok', dropped: 0, path: '/home/ada/.local/share/ganglion/requests.db' }, ids: 0, held: [] })
+const mediaLimits = { body_bytes: 64 * 2 ** 20, item_bytes: 32 * 2 ** 20, bytes: 64 * 2 ** 20, images: 16, audios: 4, videos: 2 }
+
+const fresh = () => ({ model: 'ready', encoder: null, films: { state: 'absent', share: 0, error: '' }, media: mediaLimits, logMedia: false, loading: null, error: '', parts: model.parts, queueFull: false, key: '', hold: 0, breakAfter: 0, records: [], files: [], found: foundModels(), plugins: freshPlugins(), notes: ['no GPU library found: running on the CPU'], log: { state: 'ok', dropped: 0, path: '/home/ada/.local/share/ganglion/requests.db' }, ids: 0, held: [] })
 
 /** Numbers from a seed: mulberry32. */
 function random(seed) {
@@ -78,7 +81,13 @@ function refuse(body) {
 
 const encode = (text) => [{ id: 2, text: '<bos>' }, ...(text.match(/ ?[\p{L}\p{N}]+|\s|[^\s]/gu) ?? []).map((t) => ({ id: 1000 + (hash(t) % 200000), text: t }))]
 
-const kinds = { 400: 'invalid_request_error', 401: 'authentication_error', 404: 'not_found_error', 503: 'server_error' }
+/** What the server would say of media; every picture has 256 tokens, every sound 187. */
+const measure = (body) => Object.entries({ images: 256, audios: 187, videos: 512 }).flatMap(([field, tokens]) => (body[field] ?? []).map((data, i) => ({
+  param: `${field}[${i}]`, mime: { images: 'image/png', audios: 'audio/wav', videos: 'video/mp4' }[field], sha256: createHash('sha256').update(data).digest('hex'), bytes: Buffer.from(data, 'base64').length,
+  ...(field === 'images' ? { width: 640, height: 480 } : { seconds: 2.5 }), tokens, pieces: field === 'videos' ? [256, 256] : [tokens],
+})))
+
+const kinds = { 400: 'invalid_request_error', 415: 'invalid_request_error', 401: 'authentication_error', 404: 'not_found_error', 503: 'server_error' }
 
 /** Starts the stand-in; returns its address and a way to end it. */
 export async function startMock(port = 0) {
@@ -97,7 +106,7 @@ export async function startMock(port = 0) {
     const raw = await read(req)
     if (url.pathname === '/__mock') return control(raw, send)
     if (state.key && req.headers.authorization !== `Bearer ${state.key}`) return fail(401, 'A valid key is needed.', { code: 'invalid_api_key' })
-    const route = `${req.method} ${url.pathname.replace(/^\/v1\/log\/.+/, '/v1/log/:id')}`
+    const route = `${req.method} ${url.pathname.replace(/^\/v1\/log\/.+\/media\/\d+$/, '/v1/log/:media').replace(/^\/v1\/log\/[^:].*/, '/v1/log/:id')}`
     const ready = state.model === 'ready'
     switch (route) {
       case 'GET /v1/status': return send(200, status())
@@ -108,7 +117,20 @@ export async function startMock(port = 0) {
         state.loading = { name: m.name, done: m.bytes * 0.43, total: m.bytes }
         return send(202, { status: 'loading' })
       }
+      case 'GET /v1/plugins': return send(200, state.plugins)
+      case 'POST /v1/plugins/clear': {
+        const p = state.plugins.plugins.find((x) => x.hash === JSON.parse(raw).hash && x.quarantine)
+        if (p) p.quarantine = null
+        return send(200, { cleared: Boolean(p) })
+      }
       case 'POST /v1/tokenize': return ready ? send(200, { tokens: encode(JSON.parse(raw).text) }) : fail(503, 'No model is loaded.', { code: 'no_model' })
+      case 'POST /v1/media/measure': {
+        const body = JSON.parse(raw)
+        const bad = broken(body)
+        if (bad) return fail(...bad)
+        const media = measure(body)
+        return state.encoder ? send(200, { tokens: 1 + media.reduce((n, m) => n + m.tokens, 0), context: model.context, room: 1000, media }) : fail(400, 'the model takes text only', { param: 'images', code: 'modality_not_supported' })
+      }
       case 'POST /v1/detokenize': return send(200, { text: JSON.parse(raw).tokens.map((id) => words[id] ?? `<${id}>`).join('') })
       case 'GET /v1/tokens': {
         const part = url.searchParams.get('contains').toLowerCase()
@@ -119,13 +141,25 @@ export async function startMock(port = 0) {
         const r = state.records.find((x) => x.id === decodeURIComponent(url.pathname.slice(8)))
         return r ? send(200, JSON.stringify(r).replace(/"seed":"(\d+)"/, '"seed":$1')) : fail(404, 'No such record.', { code: 'not_found' })
       }
+      case 'GET /v1/log/:media': {
+        const [, id, place] = /^\/v1\/log\/(.+)\/media\/(\d+)$/.exec(url.pathname)
+        const body = JSON.parse(state.records.find((x) => x.id === id).request)
+        res.writeHead(200, { 'Content-Type': 'application/octet-stream' })
+        return res.end(Buffer.from([...(body.images ?? []), ...(body.audios ?? []), ...(body.videos ?? [])][place], 'base64'))
+      }
       case 'POST /v1/completions': return complete(raw, req, res, send, fail)
       default: return fail(404, 'No such route.', { code: 'not_found' })
     }
   }
 
+  /** What is wrong with the media of a request: a picture may have bytes that are not read. */
+  function broken(body) {
+    const at = (body.images ?? []).findIndex((data) => Buffer.from(data, 'base64').toString() === state.broken)
+    return at >= 0 && [415, `images[${at}]: is a broken PNG file: it is cut short`, { param: `images[${at}]`, code: 'unsupported_media_type' }]
+  }
+
   function status() {
-    return { state: state.loading ? 'loading' : state.model === 'ready' ? 'ready' : 'no_model', version: 'v0.1.0', model: state.model === 'ready' ? { ...model, parts: state.parts } : null, loading: state.loading, error: state.error,
+    return { state: state.loading ? 'loading' : state.model === 'ready' ? 'ready' : 'no_model', version: 'v0.1.0', model: state.model === 'ready' ? { ...model, parts: state.parts } : null, encoder: state.encoder, films: state.films, media: state.media, loading: state.loading, error: state.error,
       running: state.held.length, queued: 0, queue_max: 64, devices: [{ name: 'Intel Core i7, 2 threads', backend: 'cpu', state: 'in use', note: '' }], log: state.log, notes: state.notes }
   }
 
@@ -156,7 +190,8 @@ export async function startMock(port = 0) {
     if (state.queueFull) return fail(503, 'The queue is full: 64 requests are waiting.', { code: 'queue_full', headers: { 'Retry-After': '2' } })
     if (state.model !== 'ready') return fail(503, 'No model is loaded.', { code: 'no_model', headers: { 'Retry-After': '5' } })
     const body = JSON.parse(raw)
-    const bad = refuse(body)
+    if (broken(body)) return fail(...broken(body))
+    const bad = refuse(body) ?? refusePlugins(body, state.plugins)
     if (bad) return fail(400, bad[1], { param: bad[0], code: bad[2] })
     const exact = /"seed":(\d+)/.exec(raw)?.[1]
     const seed = exact ?? String(BigInt(hash(String(++state.ids) + body.prompt)) * 2147483659n)
@@ -164,13 +199,14 @@ export async function startMock(port = 0) {
     let finish = 'length'
     const cut = cutAtStop(tokens, body.stop ?? [])
     if (cut) { tokens = cut; finish = 'stop' }
+    const plugins = runPlugins(body, tokens)
     const prompt_tokens = encode(body.prompt).length
     const id = `cmpl-${String(++state.ids).padStart(4, '0')}`
     const params = Object.entries({ max_completion_tokens: 48, temperature: 1, top_p: 0.95, top_k: 64 }).map(([name, value]) => ({ name, value: body[name] ?? value, origin: body[name] != null ? 'request' : name.startsWith('top') ? 'model' : 'default' }))
-    const record = { id, created_at: new Date().toISOString(), route: 'POST /v1/completions', client: 'Mozilla/5.0', stream: Boolean(body.stream), model: model.name, model_hash: model.hash, backend: 'cpu', device: model.device, numerics: 'exact', outcome: 'open', prompt: body.prompt, text: '', params, seed, prompt_tokens, completion_tokens: 0, cached_tokens: 0, queue_ms: 0.2, prefill_ms: 31, decode_ms: 0, first_token_ms: 33, tokens: [], request: raw }
+    const record = { id, created_at: new Date().toISOString(), route: 'POST /v1/completions', client: 'Mozilla/5.0', stream: Boolean(body.stream), model: model.name, model_hash: model.hash, backend: 'cpu', device: model.device, numerics: 'exact', outcome: 'open', prompt: body.prompt, text: '', params, seed, prompt_tokens, completion_tokens: 0, cached_tokens: 0, queue_ms: 0.2, prefill_ms: 31, decode_ms: 0, first_token_ms: 33, tokens: [], request: raw, media: measure(body).map((m) => (state.logMedia ? { ...m, kept: true } : m)), ...logged(plugins) }
     state.records.push(record)
     const usage = () => ({ prompt_tokens, completion_tokens: record.tokens.length, total_tokens: prompt_tokens + record.tokens.length })
-    const extra = () => ({ usage: usage(), ganglion: `~${JSON.stringify({ id, seed: `#${seed}#`, params: [...params, { name: 'seed', value: `#${seed}#`, origin: exact ? 'request' : 'random' }], timings: { queue_ms: 0.2, prefill_ms: 31, decode_ms: record.decode_ms, first_token_ms: 33.4, tokens_per_second: 61.3 }, cached_tokens: Math.min(4, prompt_tokens - 1), warnings: [], model: model.name, backend: 'cpu', numerics: 'exact' }).replace(/"#(\d+)#"/g, '$1')}~` })
+    const extra = () => ({ usage: usage(), ganglion: `~${JSON.stringify({ id, seed: `#${seed}#`, params: [...params, { name: 'seed', value: `#${seed}#`, origin: exact ? 'request' : 'random' }], timings: { queue_ms: 0.2, prefill_ms: 31, decode_ms: record.decode_ms, first_token_ms: 33.4, tokens_per_second: 61.3 }, cached_tokens: Math.min(4, prompt_tokens - 1), warnings: [], plugins, model: model.name, backend: 'cpu', numerics: 'exact' }).replace(/"#(\d+)#"/g, '$1')}~` })
     const text = (v) => JSON.stringify(v).replace(/"~((?:[^"\\]|\\.)*)~"/, (_, s) => JSON.parse(`"${s}"`))
     const base = { id, object: 'completion', created: 1700000000, model: model.name }
     const choice = (list, finish_reason) => ({ text: list.map((t) => t.text).join(''), index: 0, logprobs: body.logprobs ? list.map((t) => t.logprob) : null, finish_reason, details: { tokens: list.map((t) => (body.logprobs ? t : { ...t, top: [] })) } })
@@ -201,6 +237,12 @@ export async function startMock(port = 0) {
     let n = 0
     for await (const chunk of req) n += chunk.length
     const name = decodeURIComponent(url.pathname.split('/').pop())
+    if (url.pathname.startsWith('/v1/plugins/')) {
+      if (/bad/.test(name)) return send(400, { error: { message: 'registry: the file is not taken: wasm: no module', type: 'invalid_request_error', param: null, code: 'invalid_plugin_file' } })
+      const own = name.replace(/\.\w+$/, '')
+      state.plugins.plugins.push({ ...freshPlugins().plugins[0], name: own, place: name, built_in: false, signature: 'unsigned' })
+      return send(201, { name: own, version: '1.0.0' })
+    }
     state.files.push({ name, bytes: n })
     state.found.push({ id: `up-${name}`, name: name.replace(/\.gguf$/, ''), path: `/home/ada/.local/share/ganglion/models/${name}`, source: 'Ganglion', bytes: n, available: true })
     send(201, { id: `up-${name}` })

@@ -25,7 +25,7 @@ const finished = (p) => p.getByRole('status').filter({ hasText: /^Finished: / })
 const stat = (p, name) => p.locator('.stats div', { has: p.getByText(name, { exact: true }) }).locator('dd')
 
 test('playground/by keyboard alone: prompt, run, tokens, alternatives', async () => {
-  await page({ hash: '#/playground' }, async (p) => {
+  await page({ hash: '#/playground?seed=7' }, async (p) => {
     await p.getByRole('heading', { name: 'Prompt' }).waitFor()
     await p.keyboard.press('Tab')
     await assertFocus(p, 'Skip to the content')

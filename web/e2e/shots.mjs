@@ -2,6 +2,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openBrowser, startScripted, withPage } from './harness.mjs'
+import { freshPlugins } from './mockplugins.mjs'
 
 const folder = process.argv[2]
 if (!folder) throw new Error('usage: node shots.mjs FOLDER')
@@ -25,12 +26,27 @@ const scenes = {
   'play-400': { hash: `#/playground?prompt=${prompt}&top_p=1.5`, act: async (page) => { await page.getByRole('button', { name: 'Run', exact: true }).click(); await page.getByRole('alert').waitFor() } },
   'play-503': { hash: `#/playground?prompt=${prompt}`, state: { queueFull: true }, act: async (page) => { await page.getByRole('button', { name: 'Run', exact: true }).click(); await page.getByRole('alert').waitFor() } },
   'play-bias': { hash: `#/playground?prompt=${prompt}`, act: async (page) => { await page.getByLabel('Token bias').fill('cat'); await page.getByRole('button', { name: /Ban all/ }).click() } },
+  'play-media': {
+    hash: `#/playground?prompt=${prompt}`,
+    state: { encoder: { name: 'eyes', path: '/m', images: true, audios: true, videos: true }, broken: 'bad', films: { state: 'compiling', share: 0.4, error: '' } },
+    act: async (page) => {
+      await page.getByLabel('Media files').setInputFiles([
+        { name: 'cat.png', mimeType: 'image/png', buffer: Buffer.from('x') }, { name: 'bad.png', mimeType: 'image/png', buffer: Buffer.from('bad') },
+        { name: 'meow.wav', mimeType: 'audio/wav', buffer: Buffer.from('x') }, { name: 'clip.mp4', mimeType: 'video/mp4', buffer: Buffer.from('x') },
+      ])
+      await page.getByText('512 tokens in 2 pieces').waitFor()
+    },
+  },
   'history-empty': { hash: '#/history' },
   'history': { hash: '#/history', fill: true },
   'record': { hash: '#/history?id=cmpl-0002', fill: true, act: async (page) => { await page.getByRole('button', { name: 'Replay' }).click(); await page.getByText('Byte-equal').waitFor() } },
   'models': { hash: '#/models' },
   'models-loading': { hash: '#/models', state: { loading: { name: 'Qwen3-1.7B-Q8_0', done: 789e6, total: 1834e6 } } },
   'models-none': { hash: '#/models', state: { model: 'none' } },
+  'plugins': { hash: '#/plugins?name=dry' },
+  'plugins-upload': { hash: '#/plugins', state: { plugins: { ...freshPlugins(), upload: true, defaults: ['dry'], required: ['anti-slop'] } } },
+  'play-plugins': { hash: `#/playground?prompt=${prompt}&seed=7&plugin=dry&plugin=${encodeURIComponent('{"name":"house-style","config":{"mode":"warm","words":""}}')}`, act: async (page) => { await page.getByText('Settings').first().click(); await page.getByRole('textbox', { name: 'Words to prefer' }).fill('slowly'); await page.getByRole('spinbutton', { name: 'Penalty of the shortest' }).fill('900'); await page.getByRole('spinbutton', { name: 'Penalty of the shortest' }).fill('2'); await run(page); await page.getByRole('option').nth(1).hover(); await page.locator('#token-card').waitFor() } },
+  'play-plugins-400': { hash: `#/playground?prompt=${prompt}&plugin=${encodeURIComponent('{"name":"dry","config":{"multiplier":900}}')}`, act: async (page) => { await page.getByRole('button', { name: 'Run', exact: true }).click(); await page.getByRole('alert').waitFor() } },
   'locked': { hash: '#/playground', state: { key: 'secret' } },
 }
 

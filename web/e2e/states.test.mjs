@@ -289,3 +289,33 @@ test('states/where the parts of a model lie is drawn', async () => {
     assert.match(await items(p).nth(1).innerText(), /tokens\s+everything/i)
   })
 })
+
+test('states/what was changed last is in the address when the page is left', async () => {
+  await page({ hash: '#/playground?prompt=a' }, async (p) => {
+    const prompt = p.getByRole('textbox', { name: 'Prompt' })
+    const change = async (text) => { for (let n = 1; n <= text.length; n++) await prompt.fill(text.slice(0, n)) }
+    await change('before a reload')
+    await p.reload()
+    assert.equal(await prompt.inputValue(), 'before a reload')
+    await change('before a link')
+    await p.getByRole('link', { name: 'History', exact: true }).click()
+    await p.getByRole('searchbox').waitFor()
+    await p.goBack()
+    assert.equal(await prompt.inputValue(), 'before a link')
+    await p.goForward()
+    await p.getByRole('searchbox').fill('cat')
+    await p.reload()
+    assert.equal(await p.getByRole('searchbox').inputValue(), 'cat')
+  })
+})
+
+test('states/plugins that could not be read are asked for again', async () => {
+  await page({ hash: '#/playground?prompt=a', expect: [/status of 500/] }, async (p) => {
+    await p.route('**/v1/plugins', (route) => route.fulfill({ status: 500, json: { error: { message: 'The disk failed.', type: 'server_error' } } }))
+    await p.reload()
+    await p.getByText('The disk failed.').waitFor()
+    await p.unroute('**/v1/plugins')
+    await p.getByLabel('Add a plugin').selectOption('dry')
+    await p.getByText('The disk failed.').waitFor({ state: 'detached' })
+  })
+})

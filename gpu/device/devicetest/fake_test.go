@@ -15,6 +15,7 @@ type fake struct {
 	flaw    string
 	buffers []*fakeBuffer
 	tail    chan struct{} // closed when all that was submitted has ended
+	late    bool          // a fence has not passed in time
 	closed  bool
 
 	submitted int
@@ -43,11 +44,20 @@ func (f *fake) Limits() device.Limits {
 }
 
 func (f *fake) Caps() device.Caps { return device.Caps{Precise: true, Timer: true} }
-func (f *fake) Health() error     { return nil }
+
+func (f *fake) Health() error {
+	if f.late && !f.has("no health") {
+		return device.ErrTimeout
+	}
+	return nil
+}
 
 func (f *fake) usable() error {
 	if f.closed && !f.has("works when closed") {
 		return device.ErrClosed
+	}
+	if f.late && !f.has("forgets timeouts") {
+		return device.ErrTimeout
 	}
 	return nil
 }
@@ -139,7 +149,7 @@ func (f *fake) NewKernel(s *device.Shader, constants []uint32) (device.Kernel, e
 	switch {
 	case s == nil || len(constants) > len(s.Constants):
 		return nil, errors.New("fake: kernel")
-	case len(s.Bindings) > l.StorageBuffers || s.ParamBytes > l.ParamBytes || s.Shared > l.SharedBytes || int(s.Values(constants)[0]) > l.Invocations:
+	case len(s.Bindings) > l.StorageBuffers || s.ParamBytes > l.ParamBytes || s.SharedBytes(constants) > l.SharedBytes || int(s.Values(constants)[0]) > l.Invocations:
 		return nil, device.ErrLimit
 	case len(s.SPIRV) < 30:
 		return nil, device.ErrCompile
@@ -232,7 +242,7 @@ type fakeFence struct {
 }
 
 func (f *fake) Submit(program device.Program) (device.Fence, error) {
-	if err := f.usable(); err != nil {
+	if err := f.usable(); err != nil && !f.has("submits twice") {
 		return nil, err
 	}
 	p, ok := program.(*fakeProgram)
@@ -289,13 +299,16 @@ func (q *fakeFence) Wait(timeout time.Duration) error {
 	}
 	select {
 	case <-q.ended:
+		q.p.f.late = false
 		return nil
 	default:
 	}
 	select {
 	case <-q.ended:
+		q.p.f.late = false
 		return nil
 	case <-time.After(timeout):
+		q.p.f.late = true
 		return device.ErrTimeout
 	}
 }

@@ -3,6 +3,7 @@ package devicetest
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"ganglion/gpu/device"
@@ -11,20 +12,56 @@ import (
 var fenceChecks = []check{
 	{"fence/timeout", func(e *env) {
 		p, out, want := e.long(400 * time.Millisecond)
-		f, err := e.Submit(p)
-		e.must(err)
-		began := time.Now()
-		e.wants("a wait of 10 ms for what takes 400", f.Wait(10*time.Millisecond), device.ErrTimeout)
-		if d := time.Since(began); d > 350*time.Millisecond {
-			e.Errorf("a wait of 10 ms took %v", d)
+		var f device.Fence
+		for try := 1; ; try++ {
+			var err error
+			f, err = e.Submit(p)
+			e.must(err)
+			began := time.Now()
+			err = f.Wait(10 * time.Millisecond)
+			d := time.Since(began)
+			if d > 350*time.Millisecond && try < tries { // something else had the processor
+				e.must(f.Wait(patience))
+				continue
+			}
+			e.wants("a wait of 10 ms for what takes 400", err, device.ErrTimeout)
+			if d > 350*time.Millisecond {
+				e.Errorf("a wait of 10 ms took %v", d)
+			}
+			break
 		}
 		e.wants("a wait of no time", f.Wait(0), device.ErrTimeout)
-		_, err = e.Submit(p)
+		_, err := e.Submit(p)
 		e.wants("a second submission before the first was waited for", err, nil)
 		e.must(f.Wait(patience))
 		e.must(f.Wait(0))
 		e.holds("after the wait", out, want)
 		e.must(e.Health())
+		e.do(p)
+	}},
+	{"fence/late", func(e *env) {
+		p, out, want := e.long(400 * time.Millisecond)
+		other, spare := e.program(device.ProgramOptions{}), e.buffer(64, device.Scratch)
+		f, err := e.Submit(p)
+		e.must(err)
+		e.wants("a wait of 10 ms for what takes 400", f.Wait(10*time.Millisecond), device.ErrTimeout)
+		e.wants("the health of a device that is late", e.Health(), device.ErrTimeout)
+		_, err = e.Submit(other)
+		e.wants("a submission to a device that is late", err, device.ErrTimeout)
+		_, err = e.NewBuffer(64, device.Scratch)
+		e.wants("a buffer of a device that is late", err, device.ErrTimeout)
+		_, err = e.NewKernel(shader("shift"), nil)
+		e.wants("a kernel of a device that is late", err, device.ErrTimeout)
+		_, err = e.NewProgram(nil, device.ProgramOptions{})
+		e.wants("a program of a device that is late", err, device.ErrTimeout)
+		e.wants("writing to a device that is late", spare.Write(0, []byte{1}), device.ErrTimeout)
+		e.wants("reading from a device that is late", spare.Read(0, []byte{1}), device.ErrTimeout)
+		if err := spare.Close(); err != nil && !errors.Is(err, device.ErrTimeout) {
+			e.Errorf("closing a buffer of a device that is late: %v", err)
+		}
+		e.must(f.Wait(patience))
+		e.must(e.Health())
+		e.holds("after the wait", out, want)
 		e.do(p)
 	}},
 	{"fence/times", func(e *env) {
@@ -45,31 +82,41 @@ var fenceChecks = []check{
 	}},
 }
 
+// tries are how often a check of times is made anew where something else may have had the
+// processor in between: one that is right passes once, one that is wrong never.
+const tries = 5
+
 // timed checks the times of a program whose second command takes longest.
 func (e *env) timed(p device.Program) {
 	e.Helper()
-	began := time.Now()
-	f := e.do(p)
-	wall := time.Since(began)
-	times := f.Times()
-	if !e.Caps().Timer {
-		if times != nil {
-			e.Errorf("times %v from a device without a timer", times)
+	for try := 1; ; try++ {
+		began := time.Now()
+		f := e.do(p)
+		wall := time.Since(began)
+		times := f.Times()
+		if !e.Caps().Timer {
+			if times != nil {
+				e.Errorf("times %v from a device without a timer", times)
+			}
+			return
 		}
-		return
-	}
-	if len(times) != p.Commands() {
-		e.Fatalf("%d times, want %d", len(times), p.Commands())
-	}
-	sum := time.Duration(0)
-	for _, d := range times {
-		if d < 0 {
-			e.Errorf("times %v", times)
+		if len(times) != p.Commands() {
+			e.Fatalf("%d times, want %d", len(times), p.Commands())
 		}
-		sum += d
-	}
-	if sum > wall+wall/10 || times[1] < max(times[0], times[2]) || times[1] <= 0 {
-		e.Errorf("times %v within %v, the second command does most", times, wall)
+		sum := time.Duration(0)
+		for _, d := range times {
+			if d < 0 {
+				e.Errorf("times %v", times)
+			}
+			sum += d
+		}
+		switch {
+		case sum <= wall+wall/10 && times[1] >= max(times[0], times[2]) && times[1] > 0:
+			return
+		case try == tries:
+			e.Errorf("times %v within %v, the second command does most", times, wall)
+			return
+		}
 	}
 }
 
@@ -87,9 +134,14 @@ func (e *env) long(least time.Duration) (device.Program, device.Buffer, []uint32
 			commands[i] = command(k, min(groups, most), bind(out), rounds)
 		}
 		p := e.program(device.ProgramOptions{}, commands...)
-		began := time.Now()
-		e.do(p)
-		took := max(time.Since(began), time.Microsecond)
+		took := time.Duration(math.MaxInt64)
+		for range 2 { // the first run may have waited for a compiler, or for others
+			began := time.Now()
+			e.do(p)
+			if took = min(took, max(time.Since(began), time.Microsecond)); took < least {
+				break
+			}
+		}
 		if took >= least {
 			return p, out, spin(2*wg, rounds)
 		}

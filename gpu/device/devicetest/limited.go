@@ -133,7 +133,7 @@ func (l *Limited) fits(s *device.Shader, constants []uint32) error {
 	}{
 		{"storage buffers", len(s.Bindings), l.limits.StorageBuffers},
 		{"parameter bytes", s.ParamBytes, l.limits.ParamBytes},
-		{"shared bytes", s.Shared, l.limits.SharedBytes},
+		{"shared bytes", s.SharedBytes(constants), l.limits.SharedBytes},
 		{"invocations", invocations, l.limits.Invocations},
 	} {
 		if err := l.most(where, x.limit, int64(x.asked), int64(x.has)); err != nil {

@@ -54,7 +54,7 @@ var asks = []ask{
 		return kernelOf(d, func(s *device.Shader) { s.ParamBytes = int(n) })
 	}},
 	{"shared bytes", func(l device.Limits) int64 { return int64(l.SharedBytes) }, 4, func(d device.Device, n int64) error {
-		return kernelOf(d, func(s *device.Shader) { s.Shared = int(n) })
+		return kernelOf(d, func(s *device.Shader) { s.Shared = func([]uint32) int { return int(n) } })
 	}},
 	{"invocations", func(l device.Limits) int64 { return int64(l.Invocations) }, 1, func(d device.Device, n int64) error {
 		return kernelOf(d, func(s *device.Shader) {}, uint32(n))

@@ -71,6 +71,7 @@ func TestSuiteNotices(t *testing.T) {
 		"program/large-binding": "no limit of bindings",
 		"program/empty":         "no empty programs",
 		"fence/timeout":         "no timeouts, submits twice",
+		"fence/late":            "forgets timeouts, no health",
 		"fence/times":           "times of nothing",
 		"device/two":            "one device",
 		"device/close":          "works when closed",

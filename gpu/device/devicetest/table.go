@@ -9,62 +9,63 @@ const compiler = "shaderc 2023.2-1 spirv-tools 2022.4+1.3.236.0-1 glslang 11.13.
 
 var table = []device.Shader{
 	{
-		Name: "affine", ParamBytes: 8, Shared: 0,
+		Name: "affine", ParamBytes: 8,
 		Bindings:  []device.Binding{{Name: "Out"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "SCALE", Default: 3}, {Name: "SHIFT", Default: 5}},
 	},
 	{
-		Name: "contract", ParamBytes: 4, Shared: 0,
+		Name: "contract", ParamBytes: 4,
 		Bindings:  []device.Binding{{Name: "Src", ReadOnly: true}, {Name: "Out"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}},
 	},
 	{
-		Name: "eight", ParamBytes: 4, Shared: 0,
+		Name: "eight", ParamBytes: 4,
 		Bindings:  []device.Binding{{Name: "In0", ReadOnly: true}, {Name: "In1", ReadOnly: true}, {Name: "In2", ReadOnly: true}, {Name: "In3", ReadOnly: true}, {Name: "In4", ReadOnly: true}, {Name: "In5", ReadOnly: true}, {Name: "In6", ReadOnly: true}, {Name: "Out"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}},
 	},
 	{
-		Name: "gather", ParamBytes: 8, Shared: 0,
+		Name: "gather", ParamBytes: 8,
 		Bindings:  []device.Binding{{Name: "Src", ReadOnly: true}, {Name: "Dst"}},
 		Constants: []device.Constant{{Name: "WG", Default: 1}},
 	},
 	{
-		Name: "grid", ParamBytes: 8, Shared: 0,
+		Name: "grid", ParamBytes: 8,
 		Bindings:  []device.Binding{{Name: "Out"}},
 		Constants: []device.Constant{{Name: "WG", Default: 4}},
 	},
 	{
-		Name: "read_texels", ParamBytes: 0, Shared: 0,
+		Name: "read_texels", ParamBytes: 0,
 		Bindings:  []device.Binding{{Name: "src", ReadOnly: true, Texels: true}, {Name: "Out"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "LOADS", Default: 16}},
 	},
 	{
-		Name: "read_words", ParamBytes: 0, Shared: 0,
+		Name: "read_words", ParamBytes: 0,
 		Bindings:  []device.Binding{{Name: "Src", ReadOnly: true}, {Name: "Out"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}, {Name: "LOADS", Default: 16}},
 	},
 	{
-		Name: "reduce", ParamBytes: 0, Shared: 256,
+		Name: "reduce", ParamBytes: 0,
+		Shared:    func(c []uint32) int { return 4 * int(c[0]) },
 		Bindings:  []device.Binding{{Name: "Src", ReadOnly: true}, {Name: "Out"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}},
 	},
 	{
-		Name: "shift", ParamBytes: 8, Shared: 0,
+		Name: "shift", ParamBytes: 8,
 		Bindings:  []device.Binding{{Name: "Src", ReadOnly: true}, {Name: "Dst"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}},
 	},
 	{
-		Name: "spin", ParamBytes: 4, Shared: 0,
+		Name: "spin", ParamBytes: 4,
 		Bindings:  []device.Binding{{Name: "Out"}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}},
 	},
 	{
-		Name: "texels", ParamBytes: 4, Shared: 0,
+		Name: "texels", ParamBytes: 4,
 		Bindings:  []device.Binding{{Name: "src", ReadOnly: true, Texels: true}, {Name: "Out"}, {Name: "add", ReadOnly: true, Texels: true}},
 		Constants: []device.Constant{{Name: "WG", Default: 64}},
 	},
 	{
-		Name: "words", ParamBytes: 128, Shared: 0,
+		Name: "words", ParamBytes: 128,
 		Bindings:  []device.Binding{{Name: "Out"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}},
 	},

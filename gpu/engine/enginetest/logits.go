@@ -3,6 +3,7 @@ package enginetest
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"ganglion/gpu/engine"
@@ -12,6 +13,15 @@ import (
 // Logits runs a model's tokens on a backend, in so many batches one after another, and
 // gives every row of logits. The backend stays open.
 func Logits(t testing.TB, b ops.Backend, path string, n ops.Numerics, tokens []int32, batches int) (out []float32) {
+	t.Helper()
+	for _, h := range Heads(t, b, path, n, tokens, batches) {
+		out = append(out, h.Row...)
+	}
+	return out
+}
+
+// Heads runs a model's tokens as Logits does and gives every row's head with its logits.
+func Heads(t testing.TB, b ops.Backend, path string, n ops.Numerics, tokens []int32, batches int) (out []ops.Head) {
 	t.Helper()
 	e, err := engine.Open(context.Background(), engine.Config{Backend: b, Path: path, Numerics: n, Threads: 2, Context: 256, Slots: 2})
 	if err != nil {
@@ -32,7 +42,8 @@ func Logits(t testing.TB, b ops.Backend, path string, n ops.Numerics, tokens []i
 			if h.Err != nil {
 				t.Fatal(h.Err)
 			}
-			out = append(out, h.Row...)
+			h.Row = slices.Clone(h.Row) // heads are valid until the next run
+			out = append(out, h)
 		}
 	}
 	return out

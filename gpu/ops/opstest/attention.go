@@ -19,6 +19,7 @@ type attentionShape struct {
 	softcap, alibi   float32
 	sinks            bool
 	seqs             []int
+	spans            string // what rows look at beside the past: "", "picture", "tower", "windows"
 }
 
 func (a attentionShape) name() string {
@@ -35,7 +36,33 @@ func (a attentionShape) name() string {
 	if a.sinks {
 		n += "/sinks"
 	}
+	if a.spans != "" {
+		n += "/" + a.spans
+	}
 	return fmt.Sprintf("%s/%d", n, a.seqs[0])
+}
+
+// kernels names what kernels of attention are compiled for: how many heads share keys, how
+// wide they are and what is done to scores. Windows and spans are parameters.
+func (a attentionShape) kernels() string {
+	return fmt.Sprintf("attention of %d by %d and %d, %v %v %v", a.heads/a.kvHeads, a.keyDim, a.valueDim, a.softcap > 0, a.alibi > 0, a.sinks)
+}
+
+// span is what a row looks at: to the end of its picture, at all rows, or at its window
+// of 12.
+func (a attentionShape) span(seq, pos int) ops.Span {
+	n := a.seqs[seq]
+	switch a.spans {
+	case "picture": // positions 4 to 29 of each 40
+		if at := pos % 40; at >= 4 && at < 30 {
+			return ops.Span{Until: int32(min(pos-at+30, n))}
+		}
+	case "tower":
+		return ops.Span{Until: int32(n)}
+	case "windows":
+		return ops.Span{From: int32(pos / 12 * 12), Until: int32(min(pos/12*12+12, n))}
+	}
+	return ops.Span{}
 }
 
 // attentionCases store keys and values and attend to them. The options are as tight
@@ -56,12 +83,21 @@ func attentionCases() []testCase {
 		{heads: 2, kvHeads: 1, keyDim: 64, valueDim: 64, window: 8, cacheWindow: 8, chunked: true, seqs: short},
 		{heads: 4, kvHeads: 2, keyDim: 64, valueDim: 64, softcap: 3, seqs: short},
 		{heads: 6, kvHeads: 2, keyDim: 64, valueDim: 64, alibi: 8, seqs: short},
-		{heads: 4, kvHeads: 2, keyDim: 64, valueDim: 64, sinks: true, window: 7, cacheWindow: 7, seqs: short},
+		{heads: 4, kvHeads: 2, keyDim: 8, valueDim: 8, sinks: true, window: 7, cacheWindow: 7, seqs: short},
 		// Across the borders of the chunks of exact mode, and a window that is none.
 		{heads: 2, kvHeads: 1, keyDim: 8, valueDim: 8, seqs: []int{290, 257, 1}},
 		{heads: 2, kvHeads: 1, keyDim: 8, valueDim: 8, window: 260, cacheWindow: 260, sinks: true, seqs: []int{300, 3}},
 		{heads: 1, kvHeads: 1, keyDim: 8, valueDim: 8, window: 100, cacheWindow: 100, seqs: []int{270, 20}},
 		{heads: 2, kvHeads: 1, keyDim: 8, valueDim: 8, window: 100, cacheWindow: 100, chunked: true, seqs: []int{301, 20}},
+		// Rows that look ahead.
+		{heads: 4, kvHeads: 2, keyDim: 64, valueDim: 64, spans: "picture", seqs: []int{70, 9, 1}},
+		{heads: 4, kvHeads: 4, keyDim: 72, valueDim: 72, spans: "tower", seqs: []int{49, 33}},
+		{heads: 2, kvHeads: 2, keyDim: 64, valueDim: 64, spans: "windows", seqs: []int{50, 12}},
+		{heads: 2, kvHeads: 1, keyDim: 64, valueDim: 64, window: 8, cacheWindow: 8, spans: "picture", seqs: []int{95, 31}},
+		{heads: 2, kvHeads: 1, keyDim: 64, valueDim: 64, window: 8, cacheWindow: 8, chunked: true, softcap: 3, spans: "picture", seqs: []int{75, 31}},
+		{heads: 2, kvHeads: 1, keyDim: 8, valueDim: 8, sinks: true, spans: "tower", seqs: []int{600, 3}},
+		{heads: 2, kvHeads: 1, keyDim: 8, valueDim: 8, window: 100, cacheWindow: 100, spans: "tower", seqs: []int{520}},
+		{heads: 1, kvHeads: 1, keyDim: 8, valueDim: 8, spans: "windows", seqs: []int{300}},
 	} {
 		cases = append(cases, attentionCase(a))
 	}
@@ -75,8 +111,13 @@ func attentionCase(a attentionShape) testCase {
 	if a.sinks {
 		sinks = normal(random(a.name()+"/sinks"), "sinks", a.heads, 1, 1)
 	}
+	var spans func(seq, pos int) []ops.Span
+	if a.spans != "" { // the first column is heeded by nothing
+		spans = func(seq, pos int) []ops.Span { return []ops.Span{{From: int32(pos)}, a.span(seq, pos)} }
+	}
 	return testCase{
-		name: a.name(), ins: []input{{width: a.heads * a.keyDim}, {width: kw}, {width: vw}},
+		spans: spans,
+		name:  a.name(), kernels: a.kernels(), ins: []input{{width: a.heads * a.keyDim}, {width: kw}, {width: vw}},
 		out: a.heads * a.valueDim, seqs: a.seqs, kv: []ops.KVType{ops.KVF16, ops.KVF32, ops.KVQ8}, tol: attentionTolerance(a.keyDim),
 		build: func(b *ops.Builder, in []ops.View, out ops.View) {
 			if sinks != nil {
@@ -84,7 +125,11 @@ func attentionCase(a attentionShape) testCase {
 			}
 			c := b.Cache(ops.Cache{Name: "kv", KVHeads: a.kvHeads, KeyDim: a.keyDim, ValueDim: a.valueDim, Window: a.cacheWindow})
 			b.Add(&ops.KVStore{Cache: c, K: in[1], V: in[2]})
-			b.Add(&ops.Attention{Cache: c, Heads: a.heads, Scale: scale, Window: a.window, Chunked: a.chunked, Softcap: a.softcap,
+			heeded := 0
+			if spans != nil {
+				b.Plan.Spans, heeded = 2, 2
+			}
+			b.Add(&ops.Attention{Cache: c, Heads: a.heads, Span: heeded, Scale: scale, Window: a.window, Chunked: a.chunked, Softcap: a.softcap,
 				Sinks: sinks, ALiBi: a.alibi, Q: in[0], Out: out})
 		},
 		oracle: func(s sequence) []expected {
@@ -98,7 +143,7 @@ func attentionCase(a attentionShape) testCase {
 					e.fastMag = make([]float64, len(e.mag))
 				}
 				for h := range a.heads {
-					a.attend(h, pos, queries[pos], keys, values, float64(scale), wide(sinks), s.kv, e)
+					a.attend(h, pos, a.span(s.index, pos), queries[pos], keys, values, float64(scale), wide(sinks), s.kv, e)
 				}
 				return e
 			})
@@ -153,7 +198,7 @@ func storedBlock(x []float64) []float64 {
 
 // attend is softmax(q·kᵀ·scale)·v of one head, with the whole row of probabilities at
 // once.
-func (a attentionShape) attend(head, pos int, q []float64, keys, values [][]float64, scale float64, sinks []float64, kv ops.KVType, e expected) {
+func (a attentionShape) attend(head, pos int, span ops.Span, q []float64, keys, values [][]float64, scale float64, sinks []float64, kv ops.KVType, e expected) {
 	q = q[head*a.keyDim : (head+1)*a.keyDim]
 	kvHead := head * a.kvHeads / a.heads
 	from := 0
@@ -163,7 +208,8 @@ func (a attentionShape) attend(head, pos int, q []float64, keys, values [][]floa
 	if a.chunked {
 		from = pos / a.window * a.window
 	}
-	scores := make([]float64, pos-from+1)
+	from = max(from, int(span.From))
+	scores := make([]float64, max(pos+1, int(span.Until))-from)
 	steepness := 1.0 // how far an error of the scores is multiplied
 	for i := range scores {
 		k := keys[from+i][kvHead*a.keyDim : (kvHead+1)*a.keyDim]
@@ -213,6 +259,52 @@ func (a attentionShape) slope(head int) float64 {
 		return math.Exp2(-float64(a.alibi) / (2 * n) * (2*(h-n) + 1))
 	}
 	return math.Exp2(-float64(a.alibi) / n * float64(head+1))
+}
+
+// checkSpanRows lets only some rows of a picture attend, which see to its end all the
+// same.
+func checkSpanRows(b ops.Backend) error {
+	const dim, rows = 16, 30
+	plan := func(perOutput bool) *ops.Plan {
+		return Plan("span rows", 3*dim, func(b *ops.Builder, row ops.View) ops.View {
+			b.Plan.Spans = 1
+			c := b.Cache(ops.Cache{Name: "kv", KVHeads: 1, KeyDim: dim, ValueDim: dim})
+			b.Add(&ops.KVStore{Cache: c, K: row.Cols(dim, dim), V: row.Cols(2*dim, dim)})
+			q := row.Cols(0, dim)
+			if perOutput {
+				q = b.Outputs(q)
+			}
+			q = b.RoPE(b.Table(&ops.RoPETable{NRot: dim, Base: 100, Scale: 1, Magnitude: 1, Axes: []uint8{0, 1, 2, 0, 1, 2, 0, 1}}), dim, false, q)
+			out := b.Buffer("out", dim)
+			b.Add(&ops.Attention{Cache: c, Heads: 1, Scale: 0.25, Span: 1, Q: q, Out: out})
+			return out
+		})
+	}
+	r := random("span rows")
+	var batch ops.Batch
+	for i := range rows {
+		appendRow(&batch, -1, i%20, i/20)
+		batch.Embeds = append(batch.Embeds, vector(r, 3*dim, nil)...)
+		batch.Spans = append(batch.Spans, ops.Span{Until: []int32{17, 10}[i/20]})
+		batch.Rotary = append(batch.Rotary, int32(i%7), int32(i%5), int32(i%3))
+	}
+	batch.Outs = []int32{0, 13, 22}
+	batch.Want = batch.Want[:len(batch.Outs)]
+	for _, mode := range modes(b) {
+		o := ops.Options{Slots: 2, Context: 20, MaxRows: rows, Threads: 2, Numerics: mode}
+		want, err := once(b, plan(false), o, &batch)
+		if err != nil {
+			return err
+		}
+		got, err := once(b, plan(true), o, &batch)
+		if err != nil {
+			return err
+		}
+		if err := sameBits(outputs{got}, outputs{want}); err != nil {
+			return fmt.Errorf("%s: output rows differ from all rows: %w", mode, err)
+		}
+	}
+	return nil
 }
 
 // checkPerOutput lets only the output rows rotate and attend, as the last layer of a

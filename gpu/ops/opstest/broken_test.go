@@ -244,7 +244,7 @@ func TestFindsMistakes(t *testing.T) {
 		}}, "attention/1of2/k64v64/window1of1", "values are wrong"},
 		"chunks that slide":    {broken{op: change(func(o *ops.Attention) { o.Chunked = false })}, "attention/1of2/k64v64/window8of8/chunked", "values are wrong"},
 		"no softcap on scores": {broken{op: change(func(o *ops.Attention) { o.Softcap = 0 })}, "attention/2of4/k64v64/window0of0/softcap", "values are wrong"},
-		"no sinks":             {broken{op: change(func(o *ops.Attention) { o.Sinks = nil })}, "attention/2of4/k64v64/window7of7/sinks", "values are wrong"},
+		"no sinks":             {broken{op: change(func(o *ops.Attention) { o.Sinks = nil })}, "attention/2of4/k8v8/window7of7/sinks", "values are wrong"},
 		"wrong slopes":         {broken{op: change(func(o *ops.Attention) { o.ALiBi *= 1.1 })}, "attention/2of6/k64v64/window0of0/alibi", "values are wrong"},
 		"other type of cache":  {broken{opts: func(o *ops.Options) { o.KV = ops.KVF32 }}, "attention/4of4", "exact, kv f16"},
 		"reads a neighbour": {broken{op: func(op ops.Op, p *ops.Plan) ops.Op {
@@ -344,6 +344,22 @@ func TestFindsMistakes(t *testing.T) {
 			}
 			return err
 		}}, "heads/5000", "log-sum-exp"},
+		"other statistics": {broken{run: func(_ ops.Options, _ *ops.Batch, r *ops.Result, err error) error {
+			for i := range r.Heads {
+				if s := &r.Heads[i].Stats; s.Finite > 0 {
+					s.Std = math.Nextafter32(s.Std, 0)
+				}
+			}
+			return err
+		}}, "heads/5000", "statistics"},
+		"statistics of no use": {broken{run: func(_ ops.Options, _ *ops.Batch, r *ops.Result, err error) error {
+			for i := range r.Heads {
+				if s := &r.Heads[i].Stats; s.Finite > 0 {
+					s.Entropy *= 1.001
+				}
+			}
+			return err
+		}}, "heads/5000", "entropy"},
 		"keeps abandoned state":     {broken{sticky: true}, "runtime/state", "what was loaded"},
 		"keeps state at position 0": {broken{stale: true}, "model/positions-restart", "got"},
 		"notices a neighbour": {broken{run: func(_ ops.Options, b *ops.Batch, r *ops.Result, err error) error {
@@ -364,7 +380,14 @@ func TestFindsMistakes(t *testing.T) {
 		"runs on when cancelled": {broken{load: func(ctx context.Context, _ *func(done, total int64)) context.Context {
 			return context.WithoutCancel(ctx)
 		}}, "runtime/load", "cancelled"},
-		"reports no progress":        {broken{load: func(ctx context.Context, p *func(done, total int64)) context.Context { *p = nil; return ctx }}, "runtime/load", "progress"},
+		"reports no progress": {broken{load: func(ctx context.Context, p *func(done, total int64)) context.Context { *p = nil; return ctx }}, "runtime/load", "progress"},
+		"cannot be stopped":   {broken{before: func(b *ops.Batch) { b.Stop = nil }}, "runtime/stop", "that was stopped gave <nil>"},
+		"other bits where it may stop": {broken{run: func(_ ops.Options, b *ops.Batch, r *ops.Result, err error) error {
+			if b.Stop != nil {
+				nudge(r)
+			}
+			return err
+		}}, "runtime/stop", "may be stopped"},
 		"swallows bad batches":       {broken{run: func(ops.Options, *ops.Batch, *ops.Result, error) error { return nil }}, "runtime/bad-batches", ""},
 		"does not know the scan":     {broken{refuse: "mamba1"}, "mamba1/", "unsupported"},
 		"other token":                {broken{op: change(func(o *ops.Embed) { o.ByPosition = !o.ByPosition })}, "embed/F16/token", ""},
@@ -383,6 +406,33 @@ func TestFindsMistakes(t *testing.T) {
 			}
 			return nil
 		}}, "lowrank/untouched", "and changed"},
+		"heeds no span":      {broken{op: change(func(o *ops.Attention) { o.Span = 0 })}, "attention/2of4/k64v64/window0of0/picture", "values are wrong"},
+		"heeds another span": {broken{op: change(func(o *ops.Attention) { o.Span = min(o.Span, 1) })}, "attention/4of4/k72v72/window0of0/tower", "values are wrong"},
+		"clips no window": {broken{op: change(func(o *ops.Attention) { o.Window = o.Window * 2 }), plan: func(p *ops.Plan) {
+			for i := range p.Caches {
+				p.Caches[i].Window *= 2
+			}
+		}}, "attention/1of2/k64v64/window8of8/picture", "values are wrong"},
+		"sees before its window": {broken{before: func(b *ops.Batch) {
+			for i := range b.Spans {
+				b.Spans[i].From = 0
+			}
+		}}, "attention/2of2/k64v64/window0of0/windows", "values are wrong"},
+		"forgets spans of outputs": {broken{op: func(op ops.Op, p *ops.Plan) ops.Op {
+			if o, ok := op.(*ops.Attention); ok && p.Buffers[o.Q.Buf].Rows == ops.PerOut {
+				changed := *o
+				changed.Span = 0
+				return &changed
+			}
+			return op
+		}}, "attention/span-rows", "output rows differ"},
+		"one position on all axes": {broken{before: func(b *ops.Batch) { b.Rotary = nil }}, "rope/sections", "values are wrong"},
+		"lines for columns": {broken{before: func(b *ops.Batch) {
+			for i := 0; i+2 < len(b.Rotary); i += 3 {
+				b.Rotary[i+1], b.Rotary[i+2] = b.Rotary[i+2], b.Rotary[i+1]
+			}
+		}}, "rope/picture", "values are wrong"},
+		"other slice":              {broken{op: change(func(o *ops.Deepstack) { o.Slice = 1 })}, "deepstack/", "got"},
 		"other factor by position": {broken{op: change(func(o *ops.PosScale) { o.Offset++ })}, "posscale/", "values are wrong"},
 	}
 	checks := suite(config{})

@@ -15,13 +15,16 @@ import (
 // shape. Its inputs are a table of vectors per sequence and position.
 type testCase struct {
 	name    string
+	kernels string // see check
 	ins     []input
 	out     int   // width of the output
 	inPlace []int // inputs that the output may be
 	seqs    []int // lengths of the sequences, all from position 0
 	kv      []ops.KVType
 	tol     tolerance
-	scales  func(seq, pos int) []float32 // strengths of the adapters of a row; nil: there are none
+	scales  func(seq, pos int) []float32       // strengths of the adapters of a row; nil: there are none
+	rotary  func(seq, pos int) [ops.Axes]int32 // nil: none
+	spans   func(seq, pos int) []ops.Span      // of a row, one for each of the plan's; nil: none
 
 	// build adds the operation. It is called once per plan.
 	build func(b *ops.Builder, in []ops.View, out ops.View)
@@ -218,6 +221,9 @@ func (t trial) String() string {
 // plainest, which is compared with the oracle and with ref.
 func (c *testCase) trials() []trial {
 	layouts, schedules := c.layouts(), schedulesOf(c.seqs)
+	if c.spans != nil {
+		schedules = c.wholeSpans()
+	}
 	var ts []trial
 	for i := range max(len(layouts), len(schedules)) {
 		ts = append(ts, trial{layouts[i%len(layouts)], schedules[i%len(schedules)], 1 + i%2})
@@ -232,7 +238,7 @@ func (c *testCase) checkMode(b ops.Backend, n ops.Numerics, kv ops.KVType, data 
 	var first outputs
 	for i, t := range c.trials() {
 		p := c.place(t.layout)
-		f := feed{plan: p.plan, numerics: n, kv: kv, threads: t.threads, schedule: t.schedule, scales: c.scales,
+		f := feed{plan: p.plan, numerics: n, kv: kv, threads: t.threads, schedule: t.schedule, scales: c.scales, rotary: c.rotary, spans: c.spans,
 			row: func(s, pos int) []float32 { return p.embeds(data[s], pos) }}
 		got, err := f.run(b)
 		if err == nil {

@@ -49,6 +49,36 @@ func schedulesOf(seqs []int) []schedule {
 	}
 }
 
+// wholeSpans cuts sequences at random, but never before a row that an earlier one looks at.
+func (c *testCase) wholeSpans() []schedule {
+	var whole []piece
+	var single, beside [][]piece
+	for s, n := range c.seqs {
+		whole = append(whole, piece{s, 0, n})
+		from, until := 0, 0
+		for pos := range n {
+			for _, span := range c.spans(s, pos) {
+				until = max(until, int(span.Until))
+			}
+			if until <= pos+1 {
+				single = append(single, []piece{{s, from, pos + 1}})
+				from = pos + 1
+			}
+		}
+	}
+	// The same pieces by two sequences at a time where there are two.
+	for at := 0; at < len(single); {
+		step := single[at]
+		if next := at + 1; next < len(single) && single[next][0].seq != step[0].seq {
+			step = []piece{single[next][0], step[0]}
+			at++
+		}
+		beside = append(beside, step)
+		at++
+	}
+	return []schedule{{"whole", [][]piece{whole}}, {"as cut as may be", single}, {"pieces beside others", beside}}
+}
+
 // pieces cuts every sequence into pieces of n; each batch has the next piece of every
 // sequence that is not done, the last sequence first.
 func pieces(seqs []int, n int) [][]piece {
@@ -75,6 +105,8 @@ type feed struct {
 	row      func(seq, pos int) []float32 // the row of Batch.Embeds, where token is nil
 	token    func(seq, pos int) int32
 	scales   func(seq, pos int) []float32 // strengths of the adapters of a row; nil: there are none
+	rotary   func(seq, pos int) [ops.Axes]int32
+	spans    func(seq, pos int) []ops.Span
 }
 
 // options are as tight as the schedule allows, so that ring caches wrap.
@@ -122,6 +154,13 @@ func (f *feed) step(prog ops.Program, o ops.Options, step []piece) ([][]float32,
 	var b ops.Batch
 	for _, p := range step {
 		for pos := p.from; pos < p.to; pos++ {
+			if f.rotary != nil {
+				axes := f.rotary(p.seq, pos)
+				b.Rotary = append(b.Rotary, axes[:]...)
+			}
+			if f.spans != nil {
+				b.Spans = append(b.Spans, f.spans(p.seq, pos)...)
+			}
 			if f.scales != nil {
 				b.Scales = append(b.Scales, f.scales(p.seq, pos)...)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"ganglion/gpu/ops"
 	"ganglion/gpu/ops/ref"
+	"ganglion/plugins/rowstats"
 )
 
 // headChecks read rows of known logits back in every way.
@@ -17,13 +18,13 @@ func headChecks() []check {
 	for _, vocab := range []int{1, 7, 256, 1023, 1025, 5000} {
 		for _, ties := range []bool{false, true} {
 			name := fmt.Sprintf("heads/%d/ties=%v", vocab, ties)
-			checks = append(checks, check{name, func(b ops.Backend) error { return checkHeads(b, name, vocab, ties) }})
+			checks = append(checks, check{name: name, run: func(b ops.Backend) error { return checkHeads(b, name, vocab, ties) }})
 		}
 	}
 	return append(checks,
-		check{"heads/some-rows", checkSomeRows},
-		check{"heads/no-rows", checkNoRows},
-		check{"heads/nan-guard", checkNaNGuard})
+		check{name: "heads/some-rows", run: checkSomeRows},
+		check{name: "heads/no-rows", run: checkNoRows},
+		check{name: "heads/nan-guard", run: checkNaNGuard})
 }
 
 // passThrough is a plan whose logits are the row of Batch.Embeds.
@@ -32,7 +33,7 @@ func passThrough(width int) *ops.Plan {
 }
 
 func checkHeads(b ops.Backend, name string, vocab int, ties bool) error {
-	const rows = 4
+	const rows = 6
 	r := random(name)
 	logits := make([][]float32, rows)
 	batch := ops.Batch{}
@@ -41,10 +42,14 @@ func checkHeads(b ops.Backend, name string, vocab int, ties bool) error {
 		if ties {
 			logits[i] = vector(r, vocab, few)
 		}
+		if i == rows-1 {
+			spread(logits[i])
+		}
 		appendRow(&batch, -1, i, 0)
 		batch.Embeds = append(batch.Embeds, logits[i]...)
 	}
-	batch.Want = []ops.Want{{Kind: ops.WantBest}, {Kind: ops.WantTop, K: 1}, {Kind: ops.WantTop, K: min(vocab, 40)}, {Kind: ops.WantRow}}
+	batch.Want = []ops.Want{{Kind: ops.WantBest}, {Kind: ops.WantTop, K: 1, Stats: true}, {Kind: ops.WantTop, K: min(vocab, 40)},
+		{Kind: ops.WantRow, Stats: true}, {Kind: ops.WantBest, Stats: true}, {Kind: ops.WantTop, K: min(vocab, 256), Stats: true}}
 	for _, mode := range modes(b) {
 		heads, err := readHeads(b, mode, vocab, &batch)
 		if err != nil {
@@ -59,12 +64,23 @@ func checkHeads(b ops.Backend, name string, vocab int, ties bool) error {
 			if mode == ops.Exact && math.Float32bits(h.LogSumExp) != math.Float32bits(want[i].LogSumExp) {
 				err = errors.Join(err, fmt.Errorf("log-sum-exp %v, ref has %v", h.LogSumExp, want[i].LogSumExp))
 			}
+			if mode == ops.Exact && h.Stats != want[i].Stats {
+				err = errors.Join(err, fmt.Errorf("statistics %+v, ref has %+v", h.Stats, want[i].Stats))
+			}
 			if err != nil {
 				return fmt.Errorf("%s: row %d: %w", mode, i, err)
 			}
 		}
 	}
 	return nil
+}
+
+// spread makes a row of logits that are far from zero and from each other: the mean is
+// much of each, and some have no weight.
+func spread(row []float32) {
+	for i := range row {
+		row[i] = 300 + 40*row[i]
+	}
 }
 
 // readHeads runs a batch through passThrough and copies the heads.
@@ -101,13 +117,16 @@ func checkHead(h ops.Head, want ops.Want, logits []float32) error {
 	}
 	sum := 0.0
 	for _, x := range logits {
-		sum += math.Exp(float64(x))
+		sum += math.Exp(float64(x) - float64(h.Max))
 	}
-	lse := math.Log(sum)
+	lse := float64(h.Max) + math.Log(sum)
 	// Sums of 1,024 in lanes, then of blocks: 64 + 4 + vocab/1024 roundings.
 	bound := (functionRoundings + 68 + float64(len(logits))/1024) * unit * (1 + math.Abs(lse))
 	if diff := math.Abs(float64(h.LogSumExp) - lse); !(diff <= bound) {
 		return fmt.Errorf("log-sum-exp is %v, want %v, off by %.3g where %.3g is allowed", h.LogSumExp, lse, diff, bound)
+	}
+	if err := checkStats(h.Stats, want.Stats, logits, sum); err != nil {
+		return err
 	}
 	if want.Kind == ops.WantTop {
 		if !slices.Equal(h.IDs, order[:want.K]) {
@@ -123,6 +142,43 @@ func checkHead(h ops.Head, want ops.Want, logits []float32) error {
 		return errors.New("the row is not the logits")
 	}
 	return nil
+}
+
+// checkStats compares statistics with those of the logits, whose weights relative to the
+// largest one have a sum. A lane of a block adds 64 numbers, with one rounding each beside
+// that of the number itself; weights err by 3·unit besides.
+func checkStats(got rowstats.Stats, wanted bool, logits []float32, sum float64) error {
+	if !wanted {
+		if got != (rowstats.Stats{}) {
+			return fmt.Errorf("statistics %+v, none were wanted", got)
+		}
+		return nil
+	}
+	n := float64(len(logits))
+	var mean, squares, size, entropy float64
+	top := slices.Max(logits)
+	for _, x := range logits {
+		mean += float64(x) / n
+	}
+	for _, x := range logits {
+		d, below := float64(x)-mean, float64(x)-float64(top)
+		squares += d * d / n
+		size = max(size, math.Abs(float64(x)))
+		entropy -= math.Exp(below) / sum * (below - math.Log(sum))
+	}
+	std := math.Sqrt(squares)
+	near := func(what string, got float32, want, scale float64) error {
+		if off := math.Abs(float64(got) - want); !(off <= 72*unit*scale) {
+			return fmt.Errorf("%s is %v, want %v, off by %.3g where %.3g is allowed", what, got, want, off, 72*unit*scale)
+		}
+		return nil
+	}
+	if got.Finite != len(logits) || got.Max != top {
+		return fmt.Errorf("%d finite logits up to %v, want %d up to %v", got.Finite, got.Max, len(logits), top)
+	}
+	return errors.Join(near("mean", got.Mean, mean, size), near("standard deviation", got.Std, std, size),
+		near("log-sum-exp of the statistics", got.LogSumExp, float64(top)+math.Log(sum), size+1),
+		near("entropy", got.Entropy, entropy, entropy+1))
 }
 
 // checkSomeRows wants few of many rows.

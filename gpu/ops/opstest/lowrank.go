@@ -149,7 +149,7 @@ func (l lowRankShape) add(a, b *ops.Weight, id int, s float64, x []float64, e ex
 }
 
 func lowRankChecks() []check {
-	return []check{{"lowrank/token", checkLowRankByToken}, {"lowrank/untouched", checkUntouched}}
+	return []check{{name: "lowrank/token", run: checkLowRankByToken}, {name: "lowrank/untouched", run: checkUntouched}}
 }
 
 // checkLowRankByToken adds to rows of a table; rows that are no token stay.

@@ -86,7 +86,7 @@ func matMulCase(t tensor.Type, cols, rows int, bias bool, seqs []int) testCase {
 		return w
 	})
 	return testCase{
-		name: name, ins: []input{{width: cols}}, out: rows, seqs: seqs, tol: matMulTolerance(cols),
+		name: name, kernels: "products of " + t.String(), ins: []input{{width: cols}}, out: rows, seqs: seqs, tol: matMulTolerance(cols),
 		build: func(p *ops.Builder, in []ops.View, out ops.View) {
 			w, b := weights()[0], weights()[1]
 			if b != nil {
@@ -198,10 +198,13 @@ func embedChecks() []check {
 			if byPosition {
 				name = fmt.Sprintf("embed/%s/position", t)
 			}
-			checks = append(checks, check{name, func(b ops.Backend) error { return checkEmbed(b, name, t, byPosition) }})
+			checks = append(checks, check{name: name, run: func(b ops.Backend) error { return checkEmbed(b, name, t, byPosition) }})
 		}
 	}
-	checks = append(checks, check{"embed/per-layer-table", checkEmbedOtherWidth})
+	checks = append(checks, check{name: "embed/per-layer-table", run: checkEmbedOtherWidth})
+	for _, perOutput := range []bool{false, true} {
+		checks = append(checks, check{name: fmt.Sprintf("deepstack/outputs=%v", perOutput), run: func(b ops.Backend) error { return checkDeepstack(b, perOutput) }})
+	}
 	return checks
 }
 
@@ -269,6 +272,54 @@ func checkEmbedOtherWidth(b ops.Backend) error {
 		for c, g := range got[i] {
 			if want := table[at*5+c] * 2; math.Abs(float64(g)-want) > math.Abs(want)*half {
 				return fmt.Errorf("row %d: column %d: got %v, want %v", i, c, g, want)
+			}
+		}
+	}
+	return nil
+}
+
+// checkDeepstack adds two slices of wide embeddings, beside rows of text, which keep
+// their bits.
+func checkDeepstack(b ops.Backend, perOutput bool) error {
+	const width, rows = 37, 9
+	r := random("deepstack")
+	table := normal(r, "table", width, rows, 1)
+	p := ops.NewBuilder("deepstack")
+	x := p.Embed(p.Weight(table), -1)
+	wide1 := p.Buffer("wide", width+3)
+	p.Add(&ops.Deepstack{Slice: 1, In: x, Out: wide1.Cols(2, width)})
+	x = wide1.Cols(2, width)
+	if perOutput {
+		x = p.Outputs(x)
+	}
+	p.Add(&ops.Deepstack{Slice: 2, In: x, Out: x})
+	if !perOutput {
+		x = p.Outputs(x)
+	}
+	p.Plan.Vocab, p.Plan.Tokens, p.Plan.Embed, p.Plan.Slices, p.Plan.Context, p.Plan.Logits = width, rows, width, 2, rows, x
+
+	var batch ops.Batch
+	for pos := range rows {
+		appendRow(&batch, []int32{4, -1, -1, 0}[pos%4], pos, 0)
+	}
+	batch.Embeds = vector(r, 3*width*rows, nil)
+	batch.Outs, batch.Want = []int32{0, 1, 2, 3, 6, 8}, batch.Want[:6]
+	tokens := wide(table)
+	for _, mode := range modes(b) {
+		got, err := once(b, p.Plan, ops.Options{Slots: 1, Context: rows, MaxRows: rows, Threads: 2, Numerics: mode}, &batch)
+		if err != nil {
+			return err
+		}
+		for i, row := range batch.Outs {
+			for c, g := range got[i] {
+				want := float32(-tokens[4*width*int(1-row%4/3)+c]) // token 4 or 0
+				if batch.Tokens[row] < 0 {
+					e := batch.Embeds[3*width*int(row):]
+					want = e[c] + e[width+c] + e[2*width+c]
+				}
+				if math.Float32bits(g) != math.Float32bits(want) {
+					return fmt.Errorf("%s: row %d: column %d: got %v, want %v", mode, row, c, g, want)
+				}
 			}
 		}
 	}

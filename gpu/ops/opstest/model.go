@@ -71,12 +71,13 @@ const modelFast = 10 * 10 * 5e-5
 
 func modelChecks() []check {
 	return []check{
-		{"model/results", checkModel},
-		{"model/two-programs", checkTwoPrograms},
-		{"model/rollback", checkRollback},
-		{"model/positions-restart", checkRestart},
-		{"model/bad-neighbour", checkBadNeighbour},
-		{"attention/per-output", checkPerOutput},
+		{name: "model/results", run: checkModel},
+		{name: "model/two-programs", run: checkTwoPrograms},
+		{name: "model/rollback", run: checkRollback},
+		{name: "model/positions-restart", run: checkRestart},
+		{name: "model/bad-neighbour", run: checkBadNeighbour},
+		{name: "attention/per-output", run: checkPerOutput},
+		{name: "attention/span-rows", run: checkSpanRows},
 	}
 }
 

@@ -116,6 +116,8 @@ func ropeCases() []testCase {
 	yarn := plain
 	yarn.YaRN, yarn.OriginalContext, yarn.BetaFast, yarn.BetaSlow = true, 64, 32, 1
 	yarn.Scale, yarn.Magnitude = 0.125, 1.2
+	picture := axes(plain, 36, func(i int) uint8 { return uint8(1 + i/18) })
+	picture.Period = 18
 	var cases []testCase
 	for _, k := range []struct {
 		name                    string
@@ -124,6 +126,9 @@ func ropeCases() []testCase {
 	}{
 		{"plain", plain, 4, 64, 64, 0}, {"plain", plain, 1, 256, 256, 0}, {"plain", plain, 3, 80, 80, 0},
 		{"partial", plain, 3, 80, 32, 0}, {"partial", plain, 2, 96, 32, 64}, {"smallest", plain, 5, 2, 2, 0},
+		{"sections", axes(plain, 32, func(i int) uint8 { return uint8(i / 11) }), 2, 64, 64, 0},
+		{"interleaved", axes(yarn, 24, func(i int) uint8 { return uint8(i % 3) }), 2, 80, 48, 16},
+		{"picture", picture, 3, 72, 72, 0}, {"lines", axes(linear, 18, func(int) uint8 { return 1 }), 2, 72, 36, 36},
 		{"linear", linear, 2, 64, 64, 0}, {"factors", factors, 2, 64, 64, 0}, {"yarn", yarn, 2, 128, 128, 0},
 	} {
 		k.table.NRot = k.nrot
@@ -135,10 +140,31 @@ func ropeCases() []testCase {
 	return cases
 }
 
+// axes gives every pair of a table an axis.
+func axes(t ops.RoPETable, pairs int, axis func(i int) uint8) ops.RoPETable {
+	t.Axes = make([]uint8, pairs)
+	for i := range t.Axes {
+		t.Axes[i] = axis(i)
+	}
+	return t
+}
+
+// rotaryOf are positions of their own on every axis, the first of them not in order.
+func rotaryOf(seq, pos int) [ops.Axes]int32 {
+	if seq > 0 {
+		return [ops.Axes]int32{0, 1, int32(pos)}
+	}
+	return [ops.Axes]int32{int32(pos * 13 % 70), int32(pos / 7), int32(pos % 7)}
+}
+
 func ropeCase(name string, t ops.RoPETable, heads, dim, start int, neox bool) testCase {
+	var rotary func(seq, pos int) [ops.Axes]int32
+	if t.Axes != nil {
+		rotary = rotaryOf
+	}
 	return testCase{
 		name: name, ins: []input{{width: heads * dim}}, out: heads * dim, inPlace: []int{0}, seqs: []int{70, 3},
-		tol: elementwiseTolerance(),
+		tol: elementwiseTolerance(), rotary: rotary,
 		build: func(b *ops.Builder, in []ops.View, out ops.View) {
 			b.Add(&ops.RoPE{Table: b.Table(&t), HeadDim: dim, Start: start, NeoX: neox, In: in[0], Out: out})
 		},
@@ -156,7 +182,11 @@ func ropeCase(name string, t ops.RoPETable, heads, dim, start int, neox bool) te
 							a = h*dim + start + i
 							b = a + t.NRot/2
 						}
-						rotate(e, a, b, ropeAngle(t, i)*float64(pos), t.Magnitude)
+						at := pos
+						if rotary != nil {
+							at = int(rotary(s.index, pos)[t.Axes[i]])
+						}
+						rotate(e, a, b, ropeAngle(t, i)*float64(at), t.Magnitude)
 					}
 				}
 				return e
@@ -177,7 +207,11 @@ func rotate(e expected, a, b int, angle, magnitude float64) {
 // ropeAngle is the angle of pair i per position (arXiv:2104.09864; YaRN:
 // arXiv:2309.00071, section 3.2, with its ramp over the pairs).
 func ropeAngle(t ops.RoPETable, i int) float64 {
-	angle := math.Exp(-2 * float64(i) / float64(t.NRot) * math.Log(t.Base))
+	columns := t.NRot
+	if t.Period > 0 {
+		i, columns = i%t.Period, 2*t.Period
+	}
+	angle := math.Exp(-2 * float64(i) / float64(columns) * math.Log(t.Base))
 	if t.Factors != nil {
 		angle /= float64(t.Factors[i])
 	}

@@ -12,14 +12,15 @@ import (
 
 func runtimeChecks() []check {
 	return []check{
-		{"runtime/load", checkLoad},
-		{"runtime/refuses-a-broken-plan", checkBrokenPlan},
-		{"runtime/memory", checkMemory},
-		{"runtime/closed", checkClosed},
-		{"runtime/state", checkState},
-		{"runtime/bad-batches", checkBadBatches},
-		{"runtime/copy-page", checkCopyPage},
-		{"runtime/carry", checkCarry},
+		{name: "runtime/load", run: checkLoad},
+		{name: "runtime/refuses-a-broken-plan", run: checkBrokenPlan},
+		{name: "runtime/memory", run: checkMemory},
+		{name: "runtime/closed", run: checkClosed},
+		{name: "runtime/state", run: checkState},
+		{name: "runtime/bad-batches", run: checkBadBatches},
+		{name: "runtime/copy-page", run: checkCopyPage},
+		{name: "runtime/carry", run: checkCarry},
+		{name: "runtime/stop", run: checkStop},
 	}
 }
 

@@ -24,22 +24,20 @@ func (p *Program) attention(o *ops.Attention) {
 func (p *Program) slotOf(v ops.View, i int) int32 { return p.batch.Slot[p.batchRow(v, i)] }
 func (p *Program) posOf(v ops.View, i int) int    { return int(p.batch.Pos[p.batchRow(v, i)]) }
 
-// oldest is the first position that a row at position pos sees.
-func oldest(o *ops.Attention, pos int) int {
-	if o.Window <= 0 {
-		return 0
-	}
-	if o.Chunked {
-		return pos - pos%o.Window
-	}
-	return max(0, pos-o.Window+1)
+// sees is the range [lo, hi) of positions that row i of a view attends to.
+func (p *Program) sees(o *ops.Attention, i int) (lo, hi int) {
+	return o.Sees(p.posOf(o.Q, i), p.batch.SpanOf(p.batchRow(o.Q, i), o.Span))
 }
 
 // attendSequence computes the rows [from, to), which belong to one slot.
 func (p *Program) attendSequence(o *ops.Attention, from, to int) {
 	c := p.rt.caches[o.Cache]
-	first, last := oldest(o, p.posOf(o.Q, from)), p.posOf(o.Q, to-1)
-	for pos := first; pos <= last; pos++ {
+	first, end := p.sees(o, from)
+	for i := from + 1; i < to; i++ {
+		lo, hi := p.sees(o, i)
+		first, end = min(first, lo), max(end, hi)
+	}
+	for pos := first; pos < end; pos++ {
 		cell := p.cell(c, p.slotOf(o.Q, from), int32(pos))
 		c.keys.get(cell, p.keys[(pos-first)*c.keys.width():])
 		c.values.get(cell, p.values[(pos-first)*c.values.width():])
@@ -53,7 +51,7 @@ func (p *Program) attendSequence(o *ops.Attention, from, to int) {
 	sinks := p.rt.vector(o.Sinks)
 	slopes := ops.ALiBiSlopes(o.Heads, o.ALiBi)
 	p.parallel((to-from)*o.Heads, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
+		for i := lo; i < hi && !p.batch.Stop.Stopped(); i++ {
 			row, head := from+i/o.Heads, i%o.Heads
 			h := h
 			h.kvHead = head / (o.Heads / kvHeads)
@@ -67,7 +65,8 @@ func (p *Program) attendSequence(o *ops.Attention, from, to int) {
 			q := slices.Clone(p.row(o.Q, row)[head*h.keyDim : (head+1)*h.keyDim])
 			h.round(q)
 			out := p.row(o.Out, row)[head*h.valueDim : (head+1)*h.valueDim]
-			h.attend(q, out, p.posOf(o.Q, row))
+			lo, hi := p.sees(o, row)
+			h.attend(q, out, p.posOf(o.Q, row), lo, hi)
 		}
 	})
 }
@@ -95,14 +94,14 @@ type chunk struct {
 	exps     []float32
 }
 
-// attend computes one head of one row at position pos: the exponentials by chunks of
+// attend computes one head of one row at position pos over the positions [lo, hi): the exponentials by chunks of
 // ops.KVChunk positions anchored at position 0, what is common to all of them, then the
 // values by chunks.
-func (h *headAttention) attend(q, out []float32, pos int) {
+func (h *headAttention) attend(q, out []float32, pos, lo, hi int) {
 	var chunks []chunk
 	m := h.sink
-	for from := oldest(h.op, pos); from <= pos; {
-		to := min(pos+1, (from/ops.KVChunk+1)*ops.KVChunk)
+	for from := lo; from < hi; {
+		to := min(hi, (from/ops.KVChunk+1)*ops.KVChunk)
 		c := h.chunk(q, from, to, pos)
 		m = max(m, c.max)
 		chunks = append(chunks, c)

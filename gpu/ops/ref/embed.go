@@ -15,7 +15,7 @@ func (p *Program) embed(o *ops.Embed) error {
 		case o.ByPosition:
 			index = int(p.batch.Pos[i])
 		case index < 0 && o.Out.Width == p.plan.Embed:
-			copy(out, p.batch.Embeds[i*p.plan.Embed:])
+			copy(out, p.batch.Embeds[i*p.plan.EmbedWidth():])
 			continue
 		case index < 0:
 			index = 0 // the padding token, where Batch.Embeds has another width
@@ -31,6 +31,20 @@ func (p *Program) embed(o *ops.Embed) error {
 		}
 	}
 	return nil
+}
+
+// deepstack adds a slice of the embeddings to the rows that have some.
+func (p *Program) deepstack(o *ops.Deepstack) {
+	for i := range p.count(o.Out) {
+		x, y, row := p.row(o.In, i), p.row(o.Out, i), p.batchRow(o.Out, i)
+		copy(y, x)
+		if p.batch.Tokens[row] >= 0 {
+			continue
+		}
+		for c, v := range p.batch.Embeds[row*p.plan.EmbedWidth()+o.Slice*p.plan.Embed:][:len(y)] {
+			y[c] += v
+		}
+	}
 }
 
 // pickRows copies the output rows: out[i] = in[Outs[i]].

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ganglion/gpu/ops"
+	"ganglion/plugins/rowstats"
 )
 
 // lseBlock is the number of ids in one block of the log-sum-exp.
@@ -30,6 +31,9 @@ func (p *Program) readHeads(r *ops.Result) {
 		head := ops.Head{Best: best(row)}
 		head.Max = row[head.Best]
 		head.LogSumExp = logSumExp(row, head.Max)
+		if want.Stats {
+			head.Stats = rowstats.Of(row)
+		}
 		switch want.Kind {
 		case ops.WantTop:
 			head.IDs, head.Logits = p.heads[i].top(row, want.K)

@@ -16,7 +16,7 @@ func (p *Program) matMul(o *ops.MatMul) {
 	bias := p.rt.vector(o.Bias)
 	p.parallel(o.W.Rows, func(from, to int) {
 		w := p.rt.newFactor(o.W)
-		for c := from; c < to; c++ {
+		for c := from; c < to && !p.batch.Stop.Stopped(); c++ {
 			w.load(c)
 			for r := range xs {
 				y := w.dot(&xs[r])

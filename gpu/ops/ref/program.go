@@ -89,9 +89,15 @@ func (p *Program) Run(b *ops.Batch, r *ops.Result) error {
 	}
 	p.batch = b
 	for i, op := range p.plan.Ops {
+		if b.Stop.Stopped() {
+			break
+		}
 		if err := p.do(op); err != nil {
 			return fmt.Errorf("ops/ref: %s: operation %d (%s): %w", p.plan.Name, i, op.Name(), err)
 		}
+	}
+	if b.Stop.Stopped() {
+		return fmt.Errorf("ops/ref: run: %w", ops.ErrStopped)
 	}
 	p.readHeads(r)
 	return nil
@@ -102,8 +108,12 @@ func (p *Program) do(op ops.Op) error {
 	switch o := op.(type) {
 	case *ops.Embed:
 		return p.embed(o)
+	case *ops.Deepstack:
+		p.deepstack(o)
 	case *ops.Rows:
 		p.pickRows(o)
+	case *ops.Gather:
+		p.gather(o)
 	case *ops.MatMul:
 		p.matMul(o)
 	case *ops.LowRank:

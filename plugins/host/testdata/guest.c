@@ -43,7 +43,6 @@ static u32 calls; // in memory
 static volatile u32 sink;
 static u8 block[8192];
 
-// counter lives in a global of the module, so snapshots must hold globals too.
 #define STR(s) s, sizeof(s) - 1
 #define FIELD(f, off) (*(volatile u32 *)((u8 *)(f) + (off)))
 

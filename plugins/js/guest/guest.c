@@ -124,6 +124,32 @@ static JSValue host_mask(JSContext *c, JSValueConst this, int argc, JSValueConst
 	return count < 0 ? JS_ThrowRangeError(c, "the host answers %d", (int)count) : JS_NewInt32(c, count);
 }
 
+/* What the interpreter does besides running scripts (its own start, parsing, sorting)
+ * allocates: rests come by the pieces. */
+static void *counted_calloc(void *opaque, size_t n, size_t size) {
+	gg_work(10000);
+	return calloc(n, size);
+}
+static void *counted_malloc(void *opaque, size_t size) {
+	gg_work(10000);
+	return malloc(size);
+}
+static void *counted_realloc(void *opaque, void *p, size_t size) {
+	gg_work(10000);
+	return realloc(p, size);
+}
+/* counted_token is called for each token that is parsed (build.sh). */
+void counted_token(void) { gg_work(20000); }
+static void counted_free(void *opaque, void *p) { free(p); }
+static size_t any_size(const void *p) { return 0; }
+static const JSMallocFunctions counted = {counted_calloc, counted_malloc, counted_free, counted_realloc, any_size};
+
+/* rested is asked by the interpreter every 100 calls and turns of loops (build.sh). */
+static int rested(JSRuntime *rt, void *data) {
+	gg_rest();
+	return 0;
+}
+
 static const char prelude[] = {
 #include "prelude.inc"
     0};
@@ -151,9 +177,10 @@ EXPORT("gg_open") int32_t open_script(const char *json, uint32_t n) {
 		if (got < 0) return gg_fail("the module has no script");
 	}
 	source[have] = 0;
-	JSRuntime *rt = JS_NewRuntime();
+	JSRuntime *rt = JS_NewRuntime2(&counted, 0);
 	if (!rt || !(js = JS_NewContext(rt))) return gg_fail("no memory for the interpreter");
 	JS_SetMaxStackSize(rt, 192 << 10);
+	JS_SetInterruptHandler(rt, rested, 0);
 	JSValue global = JS_GetGlobalObject(js);
 	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
 		JS_SetPropertyStr(js, global, functions[i].name, JS_NewCFunction(js, functions[i].f, functions[i].name, functions[i].n));

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sync/atomic"
+	"time"
 
 	"ganglion/plugins/abi"
 	"ganglion/plugins/pipeline"
@@ -24,14 +25,18 @@ type Plugin struct {
 	Hooks map[abi.Hook]Code
 	// Open, when not nil, is called before an instance is made.
 	Open func() error
+	// OpenFuel and OpenTime are what it says that took.
+	OpenFuel int64
+	OpenTime time.Duration
 	// Save and Load, when not nil, are the state of all instances for Snapshot and
 	// Restore.
 	Save func() []byte
 	Load func([]byte)
 
-	Candidates, Edits int // room for them; 0: 256 and 4,096
+	Candidates, Edits int // room for them; 0: 256 and 4,096; below 0: none
 	Mask, Full        bool
-	History           int // room for tokens; 0: 4,096
+	Gather            []int32 // tokens whose logits it gets
+	History           int     // room for tokens; 0: 4,096
 
 	opened, closed atomic.Int64
 }
@@ -50,10 +55,14 @@ func (p *Plugin) Spec(vocab int) pipeline.Spec {
 	if p.Manifest.Version == "" {
 		p.Manifest.Version = "1.0.0"
 	}
+	if p.Manifest.Hooks == 0 {
+		p.Manifest.Hooks = p.Has()
+	}
 	if p.Manifest.Draft == "" {
 		p.Manifest.Draft = abi.DraftSnapshot
 	}
-	return pipeline.Spec{Manifest: &p.Manifest, Hash: "hash of " + p.Manifest.Name, OnError: p.OnError, Open: func() (pipeline.Instance, error) {
+	return pipeline.Spec{Manifest: &p.Manifest, Hash: "hash of " + p.Manifest.Name, OnError: p.OnError, Open: func(spent pipeline.Spent) (pipeline.Instance, error) {
+		spent(p.OpenFuel, p.OpenTime)
 		if p.Open != nil {
 			if err := p.Open(); err != nil {
 				return nil, err
@@ -67,6 +76,14 @@ func (p *Plugin) Spec(vocab int) pipeline.Spec {
 		g.f.layout(p, vocab)
 		return g, nil
 	}}
+}
+
+// Has are the hooks of all instances, as a host knows them that looked at the file.
+func (p *Plugin) Has() (hooks abi.HookSet) {
+	for h := range p.Hooks {
+		hooks = hooks.With(h)
+	}
+	return hooks
 }
 
 // Spec of several plugins.
@@ -99,6 +116,7 @@ var _ pipeline.Instance = (*guest)(nil)
 func (g *guest) Has(h abi.Hook) bool { return g.hooks[h] != nil }
 func (g *guest) Frame() []byte       { return g.f.B }
 func (g *guest) Layout() *abi.Layout { return &g.f.L }
+func (g *guest) Gathered() []int32   { return g.p.Gather }
 
 func (g *guest) Call(h abi.Hook) (a abi.Action, fuel int64, err error) {
 	if g.closed {
@@ -164,9 +182,11 @@ func (f *Frame) layout(p *Plugin, vocab int) {
 		return at
 	}
 	l := &f.L
-	l.CandCap = or(p.Candidates, 256)
+	l.CandCap = max(or(p.Candidates, 256), 0)
 	l.CandIDs, l.CandLogits = take(4*l.CandCap), take(4*l.CandCap)
-	l.EditCap = or(p.Edits, 4096)
+	l.GatherN = len(p.Gather)
+	l.GatherIDs, l.GatherLogits = take(4*l.GatherN), take(4*l.GatherN)
+	l.EditCap = max(or(p.Edits, 4096), 0)
 	l.Edits = take(8 * l.EditCap)
 	l.HistoryCap = or(p.History, 4096)
 	l.History = take(4 * l.HistoryCap)

@@ -94,6 +94,10 @@ export declare function tokIsEog(id: u32): i32;
 // @ts-ignore: decorator
 @external("ganglion", "rand_u32")
 export declare function randU32(): u32;
+// rest lets others run: for loops that last milliseconds.
+// @ts-ignore: decorator
+@external("ganglion", "rest")
+export declare function rest(): i32;
 
 // A number of the text of gg_open, by JSON pointer; other where there is none.
 export function number(pointer: string, other: f64): f64 {

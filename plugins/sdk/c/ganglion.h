@@ -146,7 +146,7 @@ enum {
 	GG_VOCAB_REGEX = 0, GG_VOCAB_PREFIX = 1, GG_VOCAB_SUBSTRING = 2, GG_VOCAB_SCRIPT = 3, GG_VOCAB_LETTERS = 4,
 	GG_VOCAB_BROKEN = 5, GG_VOCAB_CONTROL = 6, GG_VOCAB_EOG = 7,
 };
-enum { GG_VOCAB_TABLE = 0, GG_VOCAB_TRIE = 1 };
+enum { GG_VOCAB_TABLE = 0, GG_VOCAB_TRIE = 1, GG_VOCAB_SPANS = 2 };
 enum { GG_ENCODE_SPECIAL = 1, GG_ENCODE_BEGIN = 2 };
 enum { GG_BOS = 0, GG_EOS = 1, GG_EOT = 2, GG_UNK = 3, GG_PAD = 4 };
 
@@ -178,6 +178,16 @@ GG_IMPORT("aux_open") int32_t gg_aux_open(const uint32_t *tokens, uint32_t n, ui
 GG_IMPORT("aux_logits") int32_t gg_aux_logits(int32_t seq, const uint32_t *ids, uint32_t n, float *out);
 GG_IMPORT("aux_stats") int32_t gg_aux_stats(int32_t seq, float *out); /* max, mean, std, logsumexp, entropy */
 GG_IMPORT("next") int32_t gg_next(int32_t actions);
+GG_IMPORT("rest") int32_t gg_rest(void);
+
+/* gg_work counts work, in about instructions, and rests where it is much: for loops that last
+ * milliseconds. */
+static inline void gg_work(uint32_t n) {
+	static uint32_t done;
+	if ((done += n) < 500000) return;
+	done = 0;
+	gg_rest();
+}
 
 /* gg_fail gives the host a message and is the value to return. */
 #define gg_fail(text) (gg_set_error("" text, sizeof(text) - 1), -1)

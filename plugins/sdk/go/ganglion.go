@@ -196,6 +196,12 @@ func hostTokIsEOG(id uint32) int32
 //go:wasmimport ganglion rand_u32
 func RandU32() uint32
 
+//go:wasmimport ganglion rest
+func hostRest() int32
+
+// Rest lets others run: for loops that last milliseconds.
+func Rest() { hostRest() }
+
 func ggBytes(s string) (unsafe.Pointer, uint32) {
 	return unsafe.Pointer(unsafe.StringData(s)), uint32(len(s))
 }

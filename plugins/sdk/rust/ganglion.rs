@@ -276,6 +276,7 @@ mod host {
         pub fn text_tail(n: usize, out: *mut u8, cap: usize) -> i32;
         pub fn vocab_mask(kind: u32, arg: *const u8, n: usize, out: *mut u32) -> i32;
         pub fn rand_u32() -> u32;
+        pub fn rest() -> i32;
         pub fn kv_get(key: *const u8, kn: usize, out: *mut u8, cap: usize) -> i32;
         pub fn kv_set(key: *const u8, kn: usize, value: *const u8, vn: usize) -> i32;
         pub fn clock_ms() -> i64;
@@ -325,6 +326,10 @@ pub fn vocab_mask(kind: u32, arg: &[u8], vocab: u32, out: &mut [u32]) -> i32 {
         return -1;
     }
     unsafe { host::vocab_mask(kind, arg.as_ptr(), arg.len(), out.as_mut_ptr()) }
+}
+/// rest lets others run: for loops that last milliseconds.
+pub fn rest() {
+    unsafe { host::rest() };
 }
 pub fn rand_u32() -> u32 {
     unsafe { host::rand_u32() }

@@ -8,15 +8,18 @@ import { formatJSON, parseJSON } from './json.js'
  * (the stream ended early), "format" (an answer that is not ours).
  */
 export class APIError extends Error {
-  constructor(kind, message, { status = 0, code = '', param = '', retryAfter = 0 } = {}) {
+  constructor(kind, message, { status = 0, code = '', param = '', plugin = '', retryAfter = 0 } = {}) {
     super(message)
     this.name = 'APIError'
-    Object.assign(this, { kind, status, code, param, retryAfter })
+    Object.assign(this, { kind, status, code, param, plugin, retryAfter })
   }
 }
 
 /** Tells a person's own abort from a failure. */
 export const isAbort = (error) => error?.name === 'AbortError'
+
+/** Tells a request that would be refused again, as it is, from other failures. */
+export const isRefusal = (error) => [400, 413, 415].includes(error?.status)
 
 export class API {
   #fetch
@@ -60,8 +63,17 @@ export class API {
   load(id) { return this.#json('POST', '/v1/models/load', { body: { id } }) }
   tokenize(text, signal) { return this.#json('POST', '/v1/tokenize', { body: { text, special: true, bos: true }, signal }) }
   detokenize(tokens, signal) { return this.#json('POST', '/v1/detokenize', { body: { tokens }, signal }) }
+  measure(body, signal) { return this.#json('POST', '/v1/media/measure', { body, signal }) }
   vocabulary(contains, signal) { return this.#json('GET', `/v1/tokens?${new URLSearchParams({ contains })}`, { signal }) }
+  plugins(signal) { return this.#json('GET', '/v1/plugins', { signal }) }
+  clearPlugin(hash) { return this.#json('POST', '/v1/plugins/clear', { body: { hash } }) }
   record(id, signal) { return this.#json('GET', `/v1/log/${encodeURIComponent(id)}`, { signal }) }
+
+  /** The file of one of a record's media, as a blob. */
+  async mediaFile(id, place, signal) {
+    const response = await this.#call('GET', `/v1/log/${encodeURIComponent(id)}/media/${place}`, { signal })
+    return response.blob()
+  }
 
   log({ limit = 30, before = '', q = '', outcome = '' } = {}, signal) {
     const query = new URLSearchParams({ limit })
@@ -73,10 +85,11 @@ export class API {
 
   /**
    * Yields the chunks of a completion, streamed or not, each in the shape of the
-   * contract. Ends normally only when the answer is whole.
+   * contract. Ends normally only when the answer is whole. With stages, each token says
+   * what built-in stages did to it, which takes time.
    */
-  async *complete(body, signal) {
-    const response = await this.#call('POST', '/v1/completions', { body, signal, headers: { 'Ganglion-Details': '1' } })
+  async *complete(body, signal, { stages = false } = {}) {
+    const response = await this.#call('POST', '/v1/completions', { body, signal, headers: { 'Ganglion-Details': stages ? 'stages' : '1' } })
     const type = response.headers.get('Content-Type') ?? ''
     if (!type.startsWith('text/event-stream')) {
       yield decode(await bodyText(response))
@@ -132,5 +145,5 @@ export async function failure(response) {
 
 function errorFrom(error, status, retryAfter = 0) {
   return new APIError('http', error?.message || `The server answered with status ${status}.`,
-    { status, code: error?.code ?? '', param: error?.param ?? '', retryAfter })
+    { status, code: error?.code ?? '', param: error?.param ?? '', plugin: error?.plugin ?? '', retryAfter })
 }

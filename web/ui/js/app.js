@@ -7,9 +7,10 @@ import { Notice } from './views/notice.js'
 import { Playground } from './views/playground.js'
 import { History } from './views/history.js'
 import { Models } from './views/models.js'
+import { Plugins } from './views/plugins.js'
 
-const titles = { playground: 'Playground', history: 'History', models: 'Models' }
-const bodies = { playground: Playground, history: History, models: Models }
+const titles = { playground: 'Playground', history: 'History', models: 'Models', plugins: 'Plugins' }
+const bodies = { playground: Playground, history: History, models: Models, plugins: Plugins }
 
 function App() {
   const { view } = route.value

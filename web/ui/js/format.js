@@ -41,6 +41,18 @@ export function duration(ms) {
   return `${Math.floor(s / 60)} min ${s % 60} s`
 }
 
+/** Microseconds as a short duration: what a plugin costs. */
+export function micros(us) {
+  if (us == null || !Number.isFinite(us)) return '–'
+  if (us >= 999.5) return duration(us / 1000)
+  return us === 0 ? '0 µs' : us < 0.05 ? '< 0.1 µs' : `${us < 9.95 ? us.toFixed(1) : Math.round(us)} µs`
+}
+
+/** Fuel, of which an instruction of a plugin takes about one. */
+export function fuel(n) {
+  return n == null || !Number.isFinite(n) ? '–' : `${count(Math.round(n))} fuel`
+}
+
 /** Tokens per second. */
 export function rate(tokensPerSecond) {
   if (!(tokensPerSecond > 0) || !Number.isFinite(tokensPerSecond)) return '–'
@@ -189,10 +201,29 @@ export function shellQuote(text) {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-/** A request as a curl command; the key stays a variable, never its value. */
-export function curl(origin, json, { stream = false, key = false } = {}) {
+/**
+ * A request as a curl command; the key stays a variable, never its value, and media are
+ * read from their files, which may be larger than an argument of a command.
+ */
+export function curl(origin, json, { stream = false, key = false, media = [] } = {}) {
   const lines = [`curl ${stream ? '-N ' : ''}${shellQuote(`${origin}/v1/completions`)}`, `-H 'Content-Type: application/json'`]
   if (key) lines.push('-H "Authorization: Bearer $GANGLION_KEY"')
-  lines.push(`-d ${shellQuote(json)}`)
-  return lines.join(' \\\n  ')
+  if (!media.length) return [...lines, `-d ${shellQuote(json)}`].join(' \\\n  ')
+  return `{ ${pour(json, media).join('; ')}; } |\n  ${[...lines, '-d @-'].join(' \\\n  ')}`
+}
+
+/** Shell commands that write a request whose media come from files. */
+function pour(json, media) {
+  const say = (text) => `printf %s ${shellQuote(text)}`
+  const commands = []
+  let text = json.slice(0, -1)
+  for (const kind of new Set(media.map((m) => m.kind))) {
+    text += `,"${kind}":[`
+    for (const [i, m] of media.filter((x) => x.kind === kind).entries()) {
+      commands.push(say(`${text}${i ? ',' : ''}"`), `base64 < ${shellQuote(m.name)} | tr -d '\\n'`)
+      text = '"'
+    }
+    text += ']'
+  }
+  return [...commands, say(`${text}}`)]
 }

@@ -1,6 +1,8 @@
 // The parameters of a completion: what the page shows for each, how they become a
 // request, and how they live in the address. Pure.
 import { unescapeText } from './format.js'
+import { kinds } from './media.js'
+import { fromEntry, fromText, toEntry, toText } from './plugins.js'
 
 /** The numeric parameters. Empty means absent: the model's or server's default. */
 export const numbers = [
@@ -24,7 +26,7 @@ export const numbers = [
 export function defaults() {
   return {
     prompt: '', ...Object.fromEntries(numbers.map((n) => [n.name, ''])),
-    seed: '', stop: [], bias: [], logprobs: true, stream: true,
+    seed: '', stop: [], bias: [], plugins: [], plain: false, logprobs: true, stream: true,
   }
 }
 
@@ -38,6 +40,8 @@ export function toRequest(state) {
   if (state.seed !== '') body.seed = integerValue(state.seed)
   if (state.stop.length) body.stop = [...state.stop]
   if (state.bias.length) body.logit_bias = Object.fromEntries(state.bias.map((b) => [String(b.id), b.value]))
+  if (state.plugins.length) body.plugins = state.plugins.map(toEntry)
+  else if (state.plain) body.plugins = [] // an empty list leaves the server's own out
   if (state.logprobs) {
     body.logprobs = true
     body.top_logprobs = alternatives
@@ -61,6 +65,8 @@ export function toQuery(state) {
   if (state.seed !== '') q.set('seed', state.seed)
   for (const s of state.stop) q.append('stop', s)
   for (const b of state.bias) q.append('bias', `${b.id}:${b.value}`)
+  for (const p of state.plugins) q.append('plugin', toText(p))
+  if (state.plain) q.set('plain', '1')
   if (!state.logprobs) q.set('logprobs', '0')
   if (!state.stream) q.set('stream', '0')
   return q
@@ -80,6 +86,8 @@ export function fromQuery(q) {
     const m = /^(\d{1,10}):(-?\d+(?:\.\d+)?)$/.exec(entry)
     if (m) state.bias.push({ id: Number(m[1]), value: Number(m[2]), text: null })
   }
+  state.plugins = q.getAll('plugin').map(fromText).filter(Boolean)
+  state.plain = q.get('plain') === '1'
   state.logprobs = q.get('logprobs') !== '0'
   state.stream = q.get('stream') !== '0'
   return state
@@ -95,6 +103,8 @@ export function fromRequest(body, record = {}) {
   if (seed != null) state.seed = String(seed)
   if (body?.stop != null) state.stop = [].concat(body.stop)
   for (const [id, value] of Object.entries(body?.logit_bias ?? {})) state.bias.push({ id: Number(id), value, text: null })
+  state.plugins = [].concat(body?.plugins ?? []).map(fromEntry).filter(Boolean)
+  state.plain = Array.isArray(body?.plugins) && body.plugins.length === 0
   return state
 }
 
@@ -113,9 +123,14 @@ function isTokenIDs(prompt) {
   return Array.isArray(prompt) && prompt.length > 0 && prompt.every((t) => typeof t === 'number')
 }
 
-/** The control that an error's param belongs to: "stop[1]" is stop, "logit_bias.7" is logit_bias. */
+/**
+ * The control that an error's param belongs to: "stop[1]" is stop, "logit_bias.7" is
+ * logit_bias, "/plugins/0/config/p" is plugins.
+ */
 export function controlOf(param) {
+  if (/^\/plugins(\/|$)/.test(param ?? '')) return 'plugins'
   const root = /^[a-z_]+/.exec(param ?? '')?.[0] ?? ''
+  if (kinds.includes(root)) return 'media'
   if (root === 'max_tokens') return 'max_completion_tokens'
   const known = ['prompt', 'seed', 'stop', 'logit_bias', 'logprobs', 'stream', ...numbers.map((n) => n.name)]
   return known.includes(root) ? root : ''

@@ -1,10 +1,14 @@
 // The playground's state: the form, the run, and their place in the address.
 import { signal, effect, untracked, batch } from './html.js'
-import { api, route, go, copy, say } from './store.js'
+import { api, route, go, copy, leaving, look, say, settled } from './store.js'
+import { isRefusal } from './api.js'
 import { Runner } from './run.js'
 import { controlOf, defaults, fromQuery, toQuery, toRequest } from './params.js'
 import { curl } from './format.js'
 import { formatJSON } from './json.js'
+import { attached } from './attached.js'
+import { inOrder, itemAt, named, withMedia } from './media.js'
+import { spaced } from './spaced.js'
 import { token } from './store.js'
 
 // Browsers and proxies differ in how long an address may be; a prompt beyond this
@@ -23,17 +27,25 @@ export const runner = new Runner({ api })
 export const run = runner.state
 
 /** The control that the server refused, and why. */
-export const invalid = signal({ name: '', message: '' })
+export const invalid = signal(allWell())
+
+/** No control is refused. */
+export function allWell() {
+  return { name: '', param: '', message: '' }
+}
 
 /** Parameters as the server resolved them in the last run: name -> {value, origin}. */
 export const resolved = signal({})
 
-let timer = 0
+// The form goes into the address as it changes. Browsers bound how often a page may
+// write it (Safari: 100 times in 30 s).
+const address = spaced(() => {
+  if (route.peek().view === 'playground' && settled()) go('playground', addressOf(form.peek()), { replace: true })
+}, 350)
+leaving(address.now)
 effect(() => {
-  const state = form.value
-  const here = route.value.view === 'playground'
-  clearTimeout(timer)
-  if (here) timer = setTimeout(() => go('playground', addressOf(state), { replace: true }), 200)
+  void form.value // what is written is the form of then
+  if (route.value.view === 'playground') address.later()
 })
 
 // An address that someone opened or went back to wins over the form; the bare
@@ -55,24 +67,29 @@ export async function start(patch) {
   if (runner.busy) return
   batch(() => {
     if (patch) set(patch)
-    invalid.value = { name: '', message: '' }
+    invalid.value = allWell()
   })
-  await runner.run(toRequest(form.peek()))
+  address.now()
+  await runner.run(withMedia(toRequest(form.peek()), attached.peek()), { stages: look.peek().stages })
   const { error, detail } = run.peek()
   if (detail?.params) resolved.value = Object.fromEntries(detail.params.map((p) => [p.name, p]))
-  const name = error && error.status === 400 ? controlOf(error.param) : ''
+  const name = error && (isRefusal(error) || error.code === 'media_timeout') ? controlOf(error.param) : ''
   if (!name) return
-  invalid.value = { name, message: error.message }
-  const control = document.getElementById(`p-${name}`)
+  const item = itemAt(inOrder(attached.peek()), error.param)
+  invalid.value = { name, param: error.param, message: item ? named(error.message, error.param, item.name) : error.message }
+  const control = document.getElementById(`p-${fieldPointer(error.param)}`) ?? document.getElementById(`p-${name}`)
   control?.closest('details')?.setAttribute('open', '')
   control?.focus()
 }
+
+/** The pointer of the setting that holds what a pointer names: an entry of a list has no control. */
+const fieldPointer = (pointer) => /^\/plugins\/\d+\/config\/[^/]+/.exec(pointer)?.[0] ?? pointer
 
 /** Puts every parameter back to its default; the prompt stays. */
 export function reset() {
   batch(() => {
     form.value = { ...defaults(), prompt: form.peek().prompt }
-    invalid.value = { name: '', message: '' }
+    invalid.value = allWell()
   })
   say('Parameters are back at their defaults')
 }
@@ -80,13 +97,14 @@ export function reset() {
 /** Copies the form as a shell command. */
 export function copyCurl() {
   const request = toRequest(form.peek())
-  return copy(curl(location.origin, formatJSON(request), { stream: form.peek().stream, key: token.peek() !== '' }), 'Command')
+  return copy(curl(location.origin, formatJSON(request), { stream: form.peek().stream, key: token.peek() !== '', media: attached.peek() }), 'Command')
 }
 
 /** Copies the address that brings this prompt and these parameters back. */
 export function share() {
   const state = form.peek()
   go('playground', addressOf(state), { replace: true })
+  if (attached.peek().length) say('A link holds no media: attach them again where it is opened')
   if (state.prompt.length > longestPrompt) say('The prompt is too long for a link: the link holds the parameters only')
   return copy(location.href, 'Link')
 }

@@ -44,8 +44,11 @@ export class Runner {
     this.state.value = idle()
   }
 
-  /** Runs a request to its end. The promise never rejects; the state tells all. */
-  async run(request) {
+  /**
+   * Runs a request to its end. The promise never rejects; the state tells all. With stages,
+   * tokens say what built-in stages did to them.
+   */
+  async run(request, { stages = false } = {}) {
     if (this.busy) return
     const control = (this.#control = new AbortController())
     const run = { ...idle(), phase: 'waiting', prompt: request.prompt, request, started: this.#now() }
@@ -63,7 +66,7 @@ export class Runner {
     }
     show()
     try {
-      for await (const chunk of this.#api.complete(request, control.signal)) {
+      for await (const chunk of this.#api.complete(request, control.signal, { stages })) {
         take(run, chunk, slicer, this.#now() - run.started)
         later()
       }

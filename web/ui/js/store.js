@@ -4,7 +4,7 @@
 import { signal, effect, batch } from './html.js'
 import { API, APIError, isAbort } from './api.js'
 
-export const views = ['playground', 'history', 'models']
+export const views = ['playground', 'history', 'models', 'plugins']
 
 /** Splits a hash into view and query; an unknown view is the playground. */
 export function parseHash(hash) {
@@ -46,16 +46,54 @@ export function setToken(value) {
 
 export const api = new API({ fetch: (...a) => window.fetch(...a), token: () => token.peek() })
 
+takeLeft()
+
+// A reload goes to the address as it was when the reload began, so what was written
+// to it after that is taken from the tab's storage.
+function takeLeft() {
+  const [was, hash] = JSON.parse(stored('sessionStorage', 'ganglion.left') ?? '[]')
+  keep('sessionStorage', 'ganglion.left', '')
+  const anew = performance.getEntriesByType('navigation')[0]?.type === 'navigate'
+  if (hash && !anew && was === location.hash) history.replaceState(null, '', hash)
+}
+
 /** Where we are. */
 export const route = signal(parseHash(location.hash))
 
-addEventListener('hashchange', () => { route.value = parseHash(location.hash) })
+let known = location.hash
+
+addEventListener('hashchange', () => {
+  known = location.hash
+  route.value = parseHash(known)
+})
+
+/** Whether route is where the browser is: right after a step back it is not yet. */
+export const settled = () => location.hash === known
+
+const leavers = new Set()
+
+/** Calls f before a click does something and before the page is left, until what it returns is called: what waits for the address goes there. */
+export function leaving(f) {
+  leavers.add(f)
+  return () => leavers.delete(f)
+}
+
+const leave = () => leavers.forEach((f) => f())
+addEventListener('click', leave, true)
+for (const name of ['beforeunload', 'pagehide']) {
+  addEventListener(name, () => {
+    const was = location.hash
+    leave()
+    if (location.hash !== was) keep('sessionStorage', 'ganglion.left', JSON.stringify([was, location.hash]))
+  })
+}
 
 /** Goes to a view; a new history entry unless replace is set. */
 export function go(view, query, { replace = false } = {}) {
   const hash = formatHash(view, query)
   if (hash === location.hash) return
   history[replace ? 'replaceState' : 'pushState'](null, '', hash)
+  known = location.hash
   route.value = parseHash(hash)
 }
 
@@ -74,7 +112,7 @@ effect(() => {
 })
 
 /** How the output is shown; kept on this machine, not in the address. */
-export const look = signal({ colour: true, space: false, mono: false, enter: false, chart: 'logprob', ...readLook() })
+export const look = signal({ colour: true, space: false, mono: false, stages: false, enter: false, chart: 'logprob', ...readLook() })
 
 function readLook() {
   try { return JSON.parse(stored('localStorage', 'ganglion.look') ?? '{}') } catch { return {} }
@@ -111,6 +149,27 @@ function schedule() {
 }
 
 document.addEventListener('visibilitychange', () => (document.hidden ? clearTimeout(timer) : refreshStatus()))
+
+/** The plugins as last seen: {list, error}; list is null until they were. */
+export const plugins = signal({ list: null, error: null })
+
+/**
+ * Asks for the plugins now; while the server still loads them, again a moment later, and so
+ * while a view that waits for them (it has a signal) has none because the server failed.
+ */
+export async function refreshPlugins(signal) {
+  const again = (ms) => setTimeout(() => signal?.aborted || refreshPlugins(signal), ms)
+  try {
+    const list = await api.plugins(signal)
+    plugins.value = { list, error: null }
+    if (list.loading && !signal?.aborted) again(500)
+  } catch (error) {
+    if (isAbort(error)) return
+    const { list } = plugins.peek()
+    plugins.value = { list, error }
+    if (signal && (!list || list.loading) && !(error.status >= 400 && error.status < 500)) again(2000)
+  }
+}
 
 /** A short message for everyone, seen and heard; replaced by the next one. */
 export const notice = signal({ text: '', n: 0 })

@@ -1,6 +1,6 @@
 import { test } from 'node:test'
 import assert from 'node:assert/strict'
-import { API, APIError } from '../js/api.js'
+import { API, APIError, isRefusal } from '../js/api.js'
 
 function api(answer, token = '') {
   const calls = []
@@ -36,6 +36,12 @@ test('api/a stream yields its chunks', async () => {
   assert.equal(calls[0].headers['Ganglion-Details'], '1')
 })
 
+test('api/what stages did is asked for', async () => {
+  const { api: a, calls } = api(json(200, { id: '1' }))
+  await all(a.complete({ prompt: 'a' }, undefined, { stages: true }))
+  assert.equal(calls[0].headers['Ganglion-Details'], 'stages')
+})
+
 test('api/a plain answer is one chunk', async () => {
   const { api: a } = api(json(200, { id: '1' }))
   assert.deepEqual(await all(a.complete({ prompt: 'a' })), [{ id: '1' }])
@@ -65,6 +71,13 @@ test('api/a connection lost in the stream is told apart from a stop', async () =
   await assert.rejects(all(api(broken).api.complete({ prompt: 'a' })), (e) => e.kind === 'cut')
   const stopped = () => new Response(new ReadableStream({ pull(c) { c.error(new DOMException('stop', 'AbortError')) } }), { headers: { 'Content-Type': 'text/event-stream' } })
   await assert.rejects(all(api(stopped).api.complete({ prompt: 'a' })), (e) => e.name === 'AbortError')
+})
+
+test('api/what would be refused again is told from what may pass', () => {
+  for (const [status, want] of [[400, true], [413, true], [415, true], [401, false], [408, false], [429, false], [500, false], [503, false], [0, false]]) {
+    assert.equal(isRefusal(new APIError('http', '', { status })), want, String(status))
+  }
+  assert.equal(isRefusal(undefined), false)
 })
 
 test('api/log passes only what is asked', async () => {

@@ -9,11 +9,12 @@ test('params/defaults send the prompt and nothing the person did not set', () =>
 
 const full = {
   prompt: 'one & two = 3 # é\n', max_completion_tokens: '8', temperature: '0', top_p: '0.5', top_k: '0', min_p: '0.05', presence_penalty: '-1', frequency_penalty: '1.5',
-  seed: '9223372036854775807', stop: ['\n\n', 'a,b'], bias: [{ id: 7, value: -100, text: null }, { id: 12, value: 2.5, text: null }], logprobs: true, stream: true,
+  seed: '9223372036854775807', stop: ['\n\n', 'a,b'], bias: [{ id: 7, value: -100, text: null }, { id: 12, value: 2.5, text: null }],
+  plugins: [{ name: 'dry', version: '', config: {}, on_error: '' }, { name: 'xtc', version: '', config: { probability: 0.3 }, on_error: '' }], plain: false, logprobs: true, stream: true,
 }
 
 test('params/every field reaches the request', () => {
-  assert.equal(formatJSON(p.toRequest(full)), '{"prompt":"one & two = 3 # é\\n","max_completion_tokens":8,"temperature":0,"top_p":0.5,"top_k":0,"min_p":0.05,"presence_penalty":-1,"frequency_penalty":1.5,"seed":9223372036854775807,"stop":["\\n\\n","a,b"],"logit_bias":{"7":-100,"12":2.5},"logprobs":true,"top_logprobs":6,"stream":true}')
+  assert.equal(formatJSON(p.toRequest(full)), '{"prompt":"one & two = 3 # é\\n","max_completion_tokens":8,"temperature":0,"top_p":0.5,"top_k":0,"min_p":0.05,"presence_penalty":-1,"frequency_penalty":1.5,"seed":9223372036854775807,"stop":["\\n\\n","a,b"],"logit_bias":{"7":-100,"12":2.5},"plugins":["dry",{"name":"xtc","config":{"probability":0.3}}],"logprobs":true,"top_logprobs":6,"stream":true}')
 })
 
 test('params/the address brings the same state back', () => {
@@ -28,7 +29,7 @@ test('params/nonsense in the address is dropped', () => {
 })
 
 test('params/errors lead to their control', () => {
-  const rows = { 'stop[1]': 'stop', 'logit_bias.999': 'logit_bias', 'logit_bias["x"]': 'logit_bias', top_p: 'top_p', max_tokens: 'max_completion_tokens', prompt: 'prompt', 'images[0]': '', '': '' }
+  const rows = { 'stop[1]': 'stop', 'logit_bias.999': 'logit_bias', 'logit_bias["x"]': 'logit_bias', top_p: 'top_p', max_tokens: 'max_completion_tokens', prompt: 'prompt', 'images[0]': 'media', 'videos[1].frames[2]': 'media', n: '', '': '' }
   for (const [param, want] of Object.entries(rows)) assert.equal(p.controlOf(param), want, param)
   assert.equal(p.controlOf(null), '')
 })

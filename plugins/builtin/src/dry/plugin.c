@@ -5,7 +5,7 @@
 
 GG_PLUGIN("manifest.json")
 
-enum { MOST = 2048, TAILS = 12, TAIL_TOKENS = 20, BREAKER_BYTES = 40 };
+enum { MOST = 2048, TAILS = 12, TAIL_TOKENS = 20, BREAKER_BYTES = 40, BREAKERS = 12 };
 
 static float multiplier, base;
 static uint32_t allowed, last_n, longest; /* longest: repetition after which the penalty stays */
@@ -36,12 +36,19 @@ static uint32_t quoted(const char *text, uint32_t n, char *out) {
 	return k;
 }
 
-static int add_breaker(const char *text, uint32_t n, uint32_t words) {
-	static char pattern[2 * BREAKER_BYTES + 2];
+/* add_single takes the tokens of a mask in that the host makes. */
+static uint32_t *add_single(int32_t kind, const char *text, uint32_t n, uint32_t words) {
 	uint32_t *mask = gg_malloc(words * 4, 16);
-	if (!mask || gg_vocab_mask(GG_VOCAB_SUBSTRING, text, n, mask) < 0) return 0;
+	if (!mask || gg_vocab_mask(kind, text, n, mask) < 0) return 0;
 	if (!single) single = mask;
 	else for (uint32_t i = 0; i < words; i++) single[i] |= mask[i];
+	return mask;
+}
+
+static int add_breaker(const char *text, uint32_t n, uint32_t words) {
+	static char pattern[2 * BREAKER_BYTES + 2];
+	uint32_t *mask = add_single(GG_VOCAB_SUBSTRING, text, n, words);
+	if (!mask) return 0;
 	for (uint32_t cut = 1; cut < n && n_tails < TAILS; cut++) {
 		if (((uint8_t)text[cut] & 0xC0) == 0x80) continue; /* inside a character */
 		struct tail *t = &tails[n_tails];
@@ -66,13 +73,19 @@ GG_OPEN {
 	longest = MOST;
 	if (base > 1.000001f) longest = allowed + (uint32_t)(88.7228391 / gg_log(base));
 	uint32_t vocab = (uint32_t)gg_number("/model/vocab", 0);
-	char text[BREAKER_BYTES];
+	char text[BREAKER_BYTES], set[4 * BREAKERS + 2] = "[";
+	uint32_t n_set = 1, words = (vocab + 31) / 32;
 	int32_t count = gg_length("/config/breakers");
 	for (int32_t i = 0; i < count; i++) {
 		int32_t n = gg_string_at("/config/breakers", (uint32_t)i, text, sizeof text);
 		if (n < 0) return gg_fail("dry: a breaker has more than 40 bytes");
-		if (n && !add_breaker(text, (uint32_t)n, (vocab + 31) / 32)) return gg_fail("dry: no memory for the breakers");
+		if (n == 1 && i < BREAKERS) { /* all single characters are one question: each looks at the whole vocabulary */
+			uint8_t c = (uint8_t)text[0];
+			set[n_set++] = '\\', set[n_set++] = 'x', set[n_set++] = "0123456789abcdef"[c >> 4], set[n_set++] = "0123456789abcdef"[c & 15];
+		} else if (n && !add_breaker(text, (uint32_t)n, words)) return gg_fail("dry: no memory for the breakers");
 	}
+	set[n_set++] = ']';
+	if (n_set > 2 && !add_single(GG_VOCAB_REGEX, set, n_set, words)) return gg_fail("dry: no memory for the breakers");
 	return 0;
 }
 

@@ -38,6 +38,7 @@ static const char *json_after(json v) {
 /* json_next takes an element, or a member with its quoted name, off *rest, which starts
  * as the whole array or object. 0 at the end. */
 static int json_next(json *rest, json *name, json *value) {
+	const char *from = rest->at;
 	json r = json_trim(*rest);
 	int object = *r.at == '{' || (name && *r.at == ',');
 	if (r.at >= r.end || *r.at == ']' || *r.at == '}') return 0;
@@ -55,6 +56,7 @@ static int json_next(json *rest, json *name, json *value) {
 		r.at = value->end;
 	}
 	*rest = r;
+	gg_work(16 * (uint32_t)(r.at - from));
 	return 1;
 }
 

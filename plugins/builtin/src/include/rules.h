@@ -21,6 +21,7 @@ static struct byte_set {
 	uint64_t bits[4];
 } sets[SETS];
 static uint32_t n_sets;
+static uint16_t set_hash[4 * SETS]; /* places in sets, counted from 1 */
 static const char *fault; /* the first one; rules are of no use then */
 
 static void set_fault(const char *text) {
@@ -30,11 +31,14 @@ static void set_fault(const char *text) {
 static int set_has(uint32_t set, uint32_t byte) { return sets[set].bits[byte >> 6] >> (byte & 63) & 1; }
 
 static uint32_t intern_set(const struct byte_set *s) {
-	for (uint32_t i = 0; i < n_sets; i++)
-		if (gg_same(&sets[i], s, sizeof *s)) return i;
+	uint64_t x = s->bits[0] * 0x9e3779b97f4a7c15u ^ s->bits[1] * 0xc2b2ae3d27d4eb4fu ^ s->bits[2] * 0x165667b19e3779f9u ^ s->bits[3];
+	uint32_t h = (uint32_t)(x * 0x9e3779b97f4a7c15u >> 52);
+	for (; set_hash[h]; h = (h + 1) % (4 * SETS))
+		if (gg_same(&sets[set_hash[h] - 1], s, sizeof *s)) return set_hash[h] - 1u;
 	if (n_sets == SETS) return set_fault("too many different characters"), 0;
 	sets[n_sets] = *s;
-	return n_sets++;
+	set_hash[h] = (uint16_t)++n_sets;
+	return n_sets - 1;
 }
 
 static uint32_t range_set(uint32_t lo, uint32_t hi) {
@@ -44,6 +48,7 @@ static uint32_t range_set(uint32_t lo, uint32_t hi) {
 }
 
 static void add(uint32_t element) {
+	gg_work(1024); /* looking for its set included */
 	if (n_open == OPEN_ELEMENTS) set_fault("the grammar is too large");
 	else open_elements[n_open++] = element;
 }
@@ -190,6 +195,7 @@ static void add_range(uint32_t lo, uint32_t hi) {
 static void add_class(const struct class *c) {
 	struct byte_set single = {{0, 0, 0, 0}};
 	uint32_t from = n_open;
+	gg_work(8192 + 4096 * c->n);
 	for (uint32_t i = 0; i < c->n; i++)
 		for (uint32_t b = c->lo[i]; b <= c->hi[i] && b < 0x80; b++) single.bits[b >> 6] |= 1ull << (b & 63);
 	int has_single = single.bits[0] || single.bits[1];

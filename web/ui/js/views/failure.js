@@ -1,5 +1,6 @@
 // A failed request in plain words, with what can be done about it.
 import { html, useEffect, useState } from '../html.js'
+import { isRefusal } from '../api.js'
 import { controlOf } from '../params.js'
 import { Warn } from './icons.js'
 
@@ -10,14 +11,16 @@ export function explain(error) {
   if (error.status === 401) return { title: 'The key is missing or wrong', advice: 'Enter it at the top of the page.' }
   if (error.status === 503 && error.code === 'queue_full') return { title: 'Too many requests are waiting', advice: '' }
   if (error.status === 503) return { title: 'Not ready yet', advice: 'Try again as soon as a model is loaded.' }
+  if (error.plugin) return { title: `The plugin ${error.plugin} failed`, advice: 'Leave it out, or choose what happens when it fails in its settings.' }
   if (error.code === 'context_length_exceeded') return { title: 'The prompt is too long for this model', advice: 'Nothing was cut: shorten the prompt, or load the model with a larger context.' }
-  if (error.status === 400) return { title: 'The server refused the request', advice: controlOf(error.param) ? 'The field is marked in the form.' : '' }
+  if (error.code === 'media_timeout') return { title: 'A file took too long to decode', advice: 'The server may be busy; a shorter or smaller file helps too.' }
+  if (isRefusal(error)) return { title: 'The server refused the request', advice: controlOf(error.param) ? 'The field is marked in the form.' : '' }
   return { title: 'Something went wrong on the server', advice: 'Its log has the details.' }
 }
 
 export function Failure({ error, partial, onRetry }) {
   const { title, advice } = explain(error)
-  const retry = error.status !== 400
+  const retry = !isRefusal(error)
   return html`
     <div class="failure" role="alert">
       <h3><${Warn} />${title}</h3>

@@ -3,7 +3,7 @@ import { html } from '../html.js'
 import { formatHash, route, server, theme } from '../store.js'
 import { Mark, Sun, Moon, Auto } from './icons.js'
 
-const tabs = [['playground', 'Playground'], ['history', 'History'], ['models', 'Models']]
+const tabs = [['playground', 'Playground'], ['history', 'History'], ['models', 'Models'], ['plugins', 'Plugins']]
 
 export function Header() {
   const { view } = route.value

@@ -1,7 +1,7 @@
 // The request log: search, filter, paging; one record beside or instead of the
 // list. Everything about the view is in the address: q, outcome, id.
 import { html, useEffect, useRef, useState } from '../html.js'
-import { api, formatHash, go, route, server } from '../store.js'
+import { api, formatHash, go, leaving, route, server, settled } from '../store.js'
 import { isAbort } from '../api.js'
 import { ago, duration, integer } from '../format.js'
 import { Record } from './record.js'
@@ -65,20 +65,32 @@ function useLog(q, outcome) {
 
 function Filter({ q, outcome }) {
   const [text, setText] = useState(q)
-  const timer = useRef(0)
+  const waiting = useRef({ timer: 0, value: null }) // a search that is still being typed
   useEffect(() => setText(q), [q])
-  useEffect(() => () => clearTimeout(timer.current), [])
   const put = (name, value) => {
     const query = new URLSearchParams(route.peek().query)
     value ? query.set(name, value) : query.delete(name)
     go('history', query, { replace: true })
   }
+  const search = () => {
+    const { timer, value } = waiting.current
+    clearTimeout(timer)
+    waiting.current = { timer: 0, value: null }
+    if (value !== null && settled()) put('q', value)
+  }
   const type = (e) => {
     const value = e.target.value
     setText(value)
-    clearTimeout(timer.current)
-    timer.current = setTimeout(() => put('q', value), 250)
+    clearTimeout(waiting.current.timer)
+    waiting.current = { timer: setTimeout(search, 250), value }
   }
+  useEffect(() => {
+    const stay = leaving(search)
+    return () => {
+      stay()
+      clearTimeout(waiting.current.timer)
+    }
+  }, [])
   return html`
     <form class="filter" role="search" aria-label="Search the requests" onSubmit=${(e) => e.preventDefault()}>
       <label class="hidden" for="log-q">Search in prompts and answers</label>

@@ -3,6 +3,7 @@ import { html } from '../html.js'
 import { look, server, copy } from '../store.js'
 import { form, run, set, start } from '../play.js'
 import { levels } from '../format.js'
+import { isChanged } from '../plugins.js'
 import { Copy } from './icons.js'
 import { Failure } from './failure.js'
 import { Stats } from './stats.js'
@@ -18,6 +19,7 @@ const examples = [
 export function Output() {
   const r = run.value
   const known = r.tokens.some((t) => t.logprob != null)
+  const changed = r.tokens.some(isChanged)
   return html`
     <section class=${`card output phase-${r.phase}`} aria-labelledby="output-title" aria-busy=${r.phase === 'waiting' || r.phase === 'streaming' ? 'true' : 'false'}>
       <header class="card-head">
@@ -26,15 +28,15 @@ export function Output() {
         <button class="button ghost small" disabled=${r.text === ''} onClick=${() => copy(r.text, 'Answer')}><${Copy} size="16" /><span>Copy text</span></button>
       </header>
       ${r.phase === 'idle' ? html`<${Empty} />` : html`<${Body} r=${r} />`}
-      ${known && look.value.colour && html`<${Legend} />`}
+      ${(known && look.value.colour || changed) && html`<${Legend} colour=${known && look.value.colour} changed=${changed} />`}
       ${(r.tokens.length > 0 || r.phase === 'done') && html`<${Stats} r=${r} />`}
       ${r.tokens.length > 1 && html`<${Chart} r=${r} known=${known} />`}
     </section>`
 }
 
 function Look({ known }) {
-  const toggle = (name, text, disabled) => html`
-    <label class="toggle"><input type="checkbox" checked=${look.value[name]} disabled=${disabled}
+  const toggle = (name, text, disabled, title) => html`
+    <label class="toggle" title=${title}><input type="checkbox" checked=${look.value[name]} disabled=${disabled}
       onChange=${(e) => { look.value = { ...look.peek(), [name]: e.target.checked } }} /><span>${text}</span></label>`
   return html`
     <fieldset class="look">
@@ -42,6 +44,7 @@ function Look({ known }) {
       ${known && toggle('colour', 'Colour')}
       ${toggle('space', 'White space')}
       ${toggle('mono', 'Monospace')}
+      ${toggle('stages', 'Stages', false, 'The next run asks what temperature, top_p and the other stages did to each token. Tokens take longer then.')}
     </fieldset>`
 }
 
@@ -90,10 +93,11 @@ function Empty() {
     </div>`
 }
 
-function Legend() {
+function Legend({ colour, changed }) {
   return html`
-    <dl class="legend" aria-label="Colour and underline show the probability of a token">
-      ${levels.map((l, i) => html`
+    <dl class="legend" aria-label="How tokens are marked">
+      ${colour && levels.map((l, i) => html`
         <div key=${i}><dt><span class=${`token level-${i}`}>${l.name}</span></dt><dd>${l.range}</dd></div>`)}
+      ${changed && html`<div><dt><span class="token changed">changed</span></dt><dd>by a plugin</dd></div>`}
     </dl>`
 }

@@ -1,18 +1,19 @@
 // All parameters of the contract. Each is absent, and so the model's or server's
 // default, until it is set; the dot and the reset button show what is set.
 import { html, useId } from '../html.js'
-import { form, invalid, reset, resolved, run, set } from '../play.js'
+import { allWell, form, invalid, reset, resolved, run, set } from '../play.js'
 import { look, server } from '../store.js'
 import { numbers } from '../params.js'
 import { Close, Dice, Pin, Reset } from './icons.js'
 import { Stops } from './stops.js'
 import { Bias } from './bias.js'
+import { PluginPicker } from './pluginpicker.js'
 
 const groups = [['length', 'Length'], ['sampling', 'Sampling'], ['repetition', 'Repetition']]
 
 export function Parameters() {
   const state = form.value
-  const changed = ['stop', 'bias'].filter((n) => state[n].length).length + [...numbers.map((n) => n.name), 'seed'].filter((n) => state[n] !== '').length
+  const changed = ['stop', 'bias', 'plugins'].filter((n) => state[n].length).length + [...numbers.map((n) => n.name), 'seed'].filter((n) => state[n] !== '').length
   return html`
     <aside class="card parameters" aria-labelledby="parameters-title">
       <header class="card-head">
@@ -28,6 +29,7 @@ export function Parameters() {
           ${id === 'sampling' && html`<${Seed} value=${state.seed} />`}
           ${id === 'repetition' && html`<${Bias} />`}
         </section>`)}
+      <${PluginPicker} />
       <section class="group" aria-label="Reply">
         <h3>Reply</h3>
         <${Switch} name="stream" label="Stream" help="Show tokens as they come." />
@@ -56,7 +58,7 @@ function NumberParam({ def, value }) {
   const { name, label, help, min, max, step } = def
   const bad = invalid.value.name === name
   const put = (v) => {
-    if (bad) invalid.value = { name: '', message: '' }
+    if (bad) invalid.value = allWell()
     set({ [name]: v })
   }
   const hint = placeholder(name)
@@ -80,7 +82,7 @@ function Seed({ value }) {
   const bad = invalid.value.name === 'seed'
   const last = run.value.detail?.seed
   const put = (seed) => {
-    if (bad) invalid.value = { name: '', message: '' }
+    if (bad) invalid.value = allWell()
     set({ seed })
   }
   return html`

@@ -4,6 +4,8 @@ import { api, look, server } from '../store.js'
 import { copyCurl, form, invalid, run, runner, set, share, start } from '../play.js'
 import { isAbort } from '../api.js'
 import { integer, trailingSpace, visible } from '../format.js'
+import { attached, measured } from '../attached.js'
+import { Attach, Attachments, onPaste, useDrop } from './attachments.js'
 import { Link, Run, Stop, Terminal, Warn } from './icons.js'
 
 const mac = /Mac|iPhone|iPad/.test(navigator.platform)
@@ -12,25 +14,28 @@ export function Prompt() {
   const { prompt } = form.value
   const busy = run.value.phase === 'waiting' || run.value.phase === 'streaming'
   const bad = invalid.value.name === 'prompt'
+  const drop = useDrop()
   const tokens = useTokens(prompt)
   const toggle = () => (busy ? runner.stop() : start())
   return html`
-    <section class="card prompt" aria-labelledby="prompt-title">
+    <section class=${`card prompt ${drop.over ? 'drop-over' : ''}`} aria-labelledby="prompt-title" ...${drop.handlers}>
       <header class="card-head">
         <h2 id="prompt-title"><label for="p-prompt">Prompt</label></h2>
         <div class="row tight">
+          <${Attach} />
           <button class="button ghost small" onClick=${copyCurl}><${Terminal} size="16" /><span>Copy as curl</span></button>
           <button class="button ghost small" onClick=${share}><${Link} size="16" /><span>Share link</span></button>
         </div>
       </header>
       <textarea id="p-prompt" class=${`prompt-text ${look.value.mono ? 'mono' : ''}`} rows="5" spellcheck=${false}
         placeholder="Write the beginning. The model continues it." value=${prompt}
-        onInput=${(e) => set({ prompt: e.target.value })} onKeyDown=${onKey}
+        onInput=${(e) => set({ prompt: e.target.value })} onKeyDown=${onKey} onPaste=${onPaste}
         aria-invalid=${bad ? 'true' : undefined} aria-describedby="prompt-notes"></textarea>
       <div id="prompt-notes" class="prompt-notes">
         ${bad && html`<p class="problem"><${Warn} size="16" />${invalid.value.message}</p>`}
         <${TrailingSpace} prompt=${prompt} />
       </div>
+      <${Attachments} invalid=${invalid.value.name === 'media' ? invalid.value.message : ''} />
       <footer class="prompt-foot">
         <${Count} tokens=${tokens} prompt=${prompt} />
         <span class="grow"></span>
@@ -101,12 +106,13 @@ function useTokens(prompt) {
 function Count({ tokens, prompt }) {
   const context = server.value.data?.model?.context
   if (!tokens.list) return html`<span class="count muted">${integer([...prompt].length)} characters</span>`
-  const n = tokens.list.length
+  const media = attached.value.length ? measured.value?.tokens ?? 0 : 0
+  const n = tokens.list.length + media
   const full = context > 0 && n >= context
   return html`
     <span class=${`count ${full ? 'problem' : 'muted'} ${tokens.stale ? 'stale' : ''}`}>
       ${full && html`<${Warn} size="16" />`}
-      <span><strong>${integer(n)}</strong> ${n === 1 ? 'token' : 'tokens'}${context > 0 ? ` of ${integer(context)}` : ''}${full ? ': no room for an answer' : ''}</span>
+      <span><strong>${integer(n)}</strong> ${n === 1 ? 'token' : 'tokens'}${media ? `, ${integer(media)} of them media,` : ''}${context > 0 ? ` of ${integer(context)}` : ''}${full ? ': no room for an answer' : ''}</span>
     </span>`
 }
 

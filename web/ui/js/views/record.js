@@ -6,9 +6,14 @@ import { curl, duration, integer, rate } from '../format.js'
 import { formatJSON, parseJSON } from '../json.js'
 import { fromRequest, toQuery } from '../params.js'
 import { TokenSlicer } from '../format.js'
+import { attachKept } from '../attached.js'
+import { withoutMedia } from '../media.js'
+import { MediaNotes } from './medianotes.js'
 import { Back, Terminal } from './icons.js'
 import { Outcome } from './history.js'
 import { ParamTable } from './stats.js'
+import { withChoices } from '../plugins.js'
+import { PluginReports } from './pluginreports.js'
 import { TokenText } from './tokentext.js'
 import { Replay } from './replay.js'
 
@@ -20,7 +25,7 @@ export function readRecord(raw) {
   } catch {
     request = null // kept as received, also when it was not JSON
   }
-  const tokens = (raw.tokens ?? []).map((t) => ({ ...t, top: t.top ?? [] }))
+  const tokens = withChoices((raw.tokens ?? []).map((t) => ({ ...t, top: t.top ?? [] })), raw.plugins)
   return { ...raw, request, body: raw.request, tokens, pieces: [...new TokenSlicer().update(raw.text ?? '', tokens)] }
 }
 
@@ -52,16 +57,18 @@ function Body({ record }) {
   const open = (prompt) => {
     const state = fromRequest(record.request, record)
     if (prompt !== undefined) state.prompt = prompt
+    attachKept(record)
     go('playground', toQuery(state))
   }
   const asCurl = () => {
-    const body = record.request ?? { prompt: record.prompt }
+    const body = withoutMedia(record.request ?? { prompt: record.prompt })
     copy(curl(location.origin, formatJSON({ ...body, seed: record.seed }), { stream: record.stream }), 'Command')
   }
   return html`
     <div class="card record-card">
       <h3>Prompt</h3>
       <pre class="text-block">${record.prompt || html`<span class="muted">No text was kept.</span>`}</pre>
+      ${record.media?.length > 0 && html`<h3>Media</h3><${MediaNotes} record=${record} />`}
       <h3>Answer</h3>
       ${record.error_message && html`<div class="failure"><p class="wrap">${record.error_message}</p></div>`}
       ${record.text || record.tokens.length ? html`
@@ -74,6 +81,7 @@ function Body({ record }) {
     </div>
     <${Replay} record=${record} />
     <div class="card record-card"><h3>Figures</h3><${Facts} r=${record} /></div>
+    ${record.plugins?.length > 0 && html`<div class="card record-card"><h3>Plugins</h3><${PluginReports} reports=${record.plugins} meta=${record.plugin_meta} tokens=${record.tokens} /></div>`}
     ${record.params?.length > 0 && html`<div class="card record-card"><h3>Parameters</h3><${ParamTable} params=${record.params} /></div>`}
     ${record.body && html`<details class="card record-card disclosure"><summary>The request as received</summary><pre class="text-block mono" tabindex="0" role="region" aria-label="The request as received">${typeof record.body === 'string' ? record.body : formatJSON(record.body, 2)}</pre></details>`}`
 }

@@ -4,6 +4,7 @@ import { html, useEffect, useRef, useState } from '../html.js'
 import { api, server } from '../store.js'
 import { Runner } from '../run.js'
 import { difference, integer, utf8Length, visible } from '../format.js'
+import { hadMedia } from '../media.js'
 import { replayRequest } from '../params.js'
 import { Check, Replay as Icon, Stop, Warn } from './icons.js'
 import { Failure } from './failure.js'
@@ -40,7 +41,7 @@ export function Replay({ record }) {
     setRequest(body)
     runner.current.run(body)
   }
-  const possible = record.outcome !== 'open' && record.outcome !== 'error' && (record.prompt || record.request)
+  const possible = record.outcome !== 'open' && record.outcome !== 'error' && (record.prompt || record.request) && !hadMedia(record)
   const notes = changes(record, server.value.data?.model)
   return html`
     <div class="card record-card replay">
@@ -51,7 +52,7 @@ export function Replay({ record }) {
         ${busy ? html`<button class="button stop" onClick=${() => runner.current.stop()}><${Stop} /><span>Stop</span></button>`
           : html`<button class="button primary" disabled=${!possible} onClick=${start}><${Icon} /><span>${request ? 'Replay again' : 'Replay'}</span></button>`}
         ${busy && html`<span class="muted">${integer(r.tokens.length)} of ${integer(record.completion_tokens)} tokens</span>`}
-        ${!possible && html`<span class="muted">${record.outcome === 'open' ? 'It is still running.' : 'There is no text to compare with.'}</span>`}
+        ${!possible && html`<span class="muted">${record.outcome === 'open' ? 'It is still running.' : hadMedia(record) ? record.media.every((m) => m.kept) ? 'Open it in the playground to send its media again.' : 'The log keeps no pictures, sound or film to send again.' : 'There is no text to compare with.'}</span>`}
       </div>
       <div role="status">${r.phase === 'done' && html`<${Verdict} record=${record} run=${r} />`}${r.phase === 'cancelled' && html`<p class="note">Replay stopped.</p>`}</div>
       ${r.phase === 'failed' && html`<${Failure} error=${r.error} partial=${r.text !== ''} onRetry=${start} />`}

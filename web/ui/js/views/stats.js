@@ -3,6 +3,7 @@ import { html } from '../html.js'
 import { duration, integer, rate } from '../format.js'
 import { formatJSON } from '../json.js'
 import { firstToken, speed } from '../run.js'
+import { PluginReports } from './pluginreports.js'
 
 const finishes = { stop: 'stop: the model or a stop string ended it', length: 'length: the limit was reached' }
 
@@ -18,6 +19,7 @@ export function Stats({ r }) {
       <div><dt>Finish</dt><dd title=${finishes[r.finish]}>${r.finish || (over ? (r.phase === 'cancelled' ? 'stopped' : 'broken off') : '…')}</dd></div>
     </dl>
     ${r.warnings.map((w) => html`<p class="note" key=${w}>${w}</p>`)}
+    ${r.detail?.plugins?.length > 0 && html`<${PluginReports} reports=${r.detail.plugins} meta=${r.detail.plugin_meta} />`}
     ${r.detail && html`<${Details} r=${r} />`}`
 }
 

@@ -3,6 +3,7 @@
 // alternatives are buttons.
 import { html, useLayoutEffect, useRef } from '../html.js'
 import { percent, probability, visible } from '../format.js'
+import { changeText } from '../plugins.js'
 import { bias } from '../play.js'
 import { say } from '../store.js'
 import { Close } from './icons.js'
@@ -32,9 +33,17 @@ export function TokenCard({ token, index, pinned, wrap, onClose, onBranch }) {
       </p>
       ${token.logprob == null ? html`<p class="muted">Its probability was not asked for.</p>` : html`
         <p class="token-odds"><strong>${percent(probability(token.logprob))}</strong> <span class="muted">log-probability ${token.logprob.toFixed(3)}</span></p>`}
+      ${token.changes?.length > 0 && html`<${Changes} changes=${token.changes} />`}
       ${token.top?.length > 0 && html`<${Alternatives} token=${token} pinned=${pinned} onBranch=${onBranch} />`}
       ${pinned && token.id !== null && html`<p class="token-actions"><button class="button small" onClick=${ban}>Ban this token</button></p>`}
     </div>`
+}
+
+/** Which plugin or built-in stage did what to the token. */
+function Changes({ changes }) {
+  return html`
+    <ul class="changes" aria-label=${changes.some((c) => c.stage) ? 'What each stage did' : 'What plugins did'}>${changes.map((c, i) => html`
+      <li key=${i}><strong>${c.plugin ?? c.stage}</strong> ${changeText(c, (text) => `“${visible(text) || '∅'}”`)}</li>`)}</ul>`
 }
 
 function Alternatives({ token, pinned, onBranch }) {

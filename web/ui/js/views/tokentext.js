@@ -4,6 +4,7 @@
 import { html, Component, useEffect, useLayoutEffect, useRef, useState } from '../html.js'
 import { look } from '../store.js'
 import { level, percent, probability, visible } from '../format.js'
+import { isChanged } from '../plugins.js'
 import { TokenCard } from './tokencard.js'
 
 const blockSize = 64 // tokens redrawn together: keeps a long stream linear
@@ -64,7 +65,8 @@ class Block extends Component {
     return r.tokens.slice(first, first + blockSize).map((t, k) => {
       const i = first + k
       const step = t.logprob == null ? 'none' : level(t.logprob)
-      return html`<span key=${i} role="option" data-i=${i} class=${`token level-${step}`} tabindex=${i === active ? 0 : -1}
+      const changed = isChanged(t) ? ' changed' : ''
+      return html`<span key=${i} role="option" data-i=${i} class=${`token level-${step}${changed}`} tabindex=${i === active ? 0 : -1}
         aria-selected=${i === pinned ? 'true' : 'false'} aria-label=${space || r.pieces[i].trim() === '' ? name(r.pieces[i]) : undefined}
         aria-describedby=${i === active && described ? 'token-card' : undefined}>${space ? signs(r.pieces[i]) : r.pieces[i]}</span>`
     })

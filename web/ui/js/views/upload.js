@@ -1,53 +1,22 @@
 // Drop a model file, or choose one.
-import { html, useEffect, useRef, useState } from '../html.js'
+import { html, useState } from '../html.js'
 import { api, refreshStatus, say } from '../store.js'
-import { isAbort } from '../api.js'
 import { bytes } from '../format.js'
 import { checkFile, upload } from '../upload.js'
-import { Upload as Icon } from './icons.js'
+import { DropFile } from './dropfile.js'
 
 export function Upload({ onDone }) {
-  const [over, setOver] = useState(false)
-  const [state, setState] = useState({ phase: 'idle' })
-  const control = useRef(null)
-  const input = useRef(null)
-  useEffect(() => () => control.current?.abort(), [])
-  const send = async (file) => {
-    if (!file || state.phase === 'sending') return
-    const problem = checkFile(file)
-    if (problem) {
-      setState({ phase: 'failed', message: problem })
-      return
-    }
-    control.current = new AbortController()
-    setState({ phase: 'sending', file, sent: 0 })
-    try {
-      const { id } = await upload(file, {
-        headers: api.auth(), signal: control.current.signal, onProgress: (sent) => setState({ phase: 'sending', file, sent }),
-      })
-      setState({ phase: 'done', file, id })
-      say(`${file.name} was added`)
-      onDone()
-      refreshStatus()
-    } catch (error) {
-      setState(isAbort(error) ? { phase: 'idle' } : { phase: 'failed', message: error.message })
-    }
-  }
-  const drop = (e) => {
-    e.preventDefault()
-    setOver(false)
-    send(e.dataTransfer.files[0])
+  const send = async (file, options) => {
+    const { id } = await upload(file, options)
+    say(`${file.name} was added`)
+    onDone()
+    refreshStatus()
+    return id
   }
   return html`
-    <div class=${`drop ${over ? 'drop-over' : ''}`} onDragOver=${(e) => { e.preventDefault(); setOver(true) }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
-      ${state.phase === 'sending' ? html`<${Sending} state=${state} onStop=${() => control.current.abort()} />` : html`
-        <${Icon} size="26" />
-        <p>Drop a <code>.gguf</code> file here, or</p>
-        <input ref=${input} class="hidden" type="file" accept=".gguf" tabindex="-1" aria-label="Model file" onChange=${(e) => { send(e.target.files[0]); e.target.value = '' }} />
-        <button class="button" onClick=${() => input.current.click()}>Choose a file</button>`}
-      ${state.phase === 'done' && html`<${Added} state=${state} />`}
-      ${state.phase === 'failed' && html`<p class="problem wrap" role="alert">${state.message}</p>`}
-    </div>`
+    <${DropFile} accept=".gguf" label="Model file" what=${html`a <code>.gguf</code> file`} check=${checkFile} send=${send}
+      sending=${(state, stop) => html`<${Sending} state=${state} onStop=${stop} />`}
+      done=${(id, file) => html`<${Added} state=${{ id, file }} />`} />`
 }
 
 function Sending({ state, onStop }) {

@@ -1,0 +1,3 @@
+#include "common.glsl"
+#include "texels.glsl"
+#include "read.glsl"

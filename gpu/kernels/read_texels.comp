@@ -1,0 +1,4 @@
+#include "common.glsl"
+#define TEXEL
+#include "texels.glsl"
+#include "read.glsl"
