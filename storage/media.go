@@ -53,6 +53,7 @@ func insertFiles(ctx context.Context, tx *sql.Tx, seq int64, r *appliance.Record
 // MediaFile returns the file of one of a record's media by its place in Record.Media, nil
 // where the log does not have it.
 func (l *Log) MediaFile(ctx context.Context, id string, place int) ([]byte, error) {
+	l.catchUp(ctx)
 	l.pools.RLock()
 	defer l.pools.RUnlock()
 	if l.read == nil {

@@ -42,12 +42,17 @@ type queue struct {
 	closed  bool
 	wake    chan struct{} // holds one signal when something was added
 	closing chan struct{} // closed by close
+
+	added, taken uint64        // writes, ever
+	done         uint64        // of those taken: all up to here are written or given up
+	progress     chan struct{} // closed, and made anew, when done changes
 }
 
 func (q *queue) init(limit int) {
 	q.limit = limit
 	q.wake = make(chan struct{}, 1)
 	q.closing = make(chan struct{})
+	q.progress = make(chan struct{})
 }
 
 // add appends a write unless the queue is full or closed.
@@ -60,6 +65,7 @@ func (q *queue) add(o *op) bool {
 	}
 	q.ops = append(q.ops, o)
 	q.bytes += o.bytes
+	q.added++
 	q.mu.Unlock()
 	select {
 	case q.wake <- struct{}{}:
@@ -84,7 +90,34 @@ func (q *queue) take(n int, bytes int64) []*op {
 	clear(q.ops[rest:])
 	q.ops = q.ops[:rest]
 	q.bytes -= sum
+	q.taken += uint64(k)
 	return out
+}
+
+// settled notes that the writer tried what it had taken and how many writes are left of it.
+func (q *queue) settled(left int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if left == 0 {
+		q.done = q.taken
+	}
+	close(q.progress)
+	q.progress = make(chan struct{})
+}
+
+// behind tells whether the first n writes are still to be done, and what is closed when
+// that may have changed.
+func (q *queue) behind(n uint64) (bool, <-chan struct{}) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.done < n, q.progress
+}
+
+// total is the number of writes that were ever added.
+func (q *queue) total() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.added
 }
 
 func (q *queue) length() int {
@@ -131,6 +164,35 @@ func (l *Log) Begin(ctx context.Context, r *appliance.Record) {
 func (l *Log) End(r *appliance.Record) {
 	if !l.queue.add(l.newOp(r, true)) {
 		l.state.drop(1)
+	}
+}
+
+// readWait bounds how long a reader waits for the writes before it.
+const readWait = 2 * time.Second
+
+// catchUp waits for the writes that were put in before it, so that who reads the log after
+// an answer finds the row closed. It does not wait while the log cannot be written, nor
+// longer than readWait.
+func (l *Log) catchUp(ctx context.Context) {
+	n := l.queue.total()
+	var timeout <-chan time.Time
+	for {
+		behind, progress := l.queue.behind(n)
+		if !behind || !l.state.ok() {
+			return
+		}
+		if timeout == nil {
+			timer := time.NewTimer(readWait)
+			defer timer.Stop()
+			timeout = timer.C
+		}
+		select {
+		case <-progress:
+		case <-timeout:
+			return
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -39,12 +39,14 @@ const summaryColumns = `seq, id, created_at, ended_at, outcome, route, client, s
 // List returns records, newest first, and the id to continue before; next is empty at
 // the end. Prompt and Text are cut to their first 400 characters, and Body, Params
 // and Tokens are left out: Get has them. Text is searched without regard to the case
-// of ASCII letters.
+// of ASCII letters. As for Get and MediaFile, the writes before a call are in what it returns,
+// unless the log is slow or cannot be written.
 func (l *Log) List(ctx context.Context, q appliance.RecordQuery) (records []appliance.Record, next string, err error) {
 	if q.Limit < 1 || q.Limit > maxLimit {
 		return nil, "", fmt.Errorf("storage: list: limit %d is not in 1 to %d", q.Limit, maxLimit)
 	}
 	query, args := listQuery(q)
+	l.catchUp(ctx)
 	l.pools.RLock()
 	defer l.pools.RUnlock()
 	if l.read == nil {
@@ -122,6 +124,7 @@ func scanSummary(row scanner, r *appliance.Record, more ...any) (seq int64, err 
 // Get returns a whole record, nil when there is none with that id. Numbers among the
 // values of Params are json.Number, so that no digit is lost.
 func (l *Log) Get(ctx context.Context, id string) (*appliance.Record, error) {
+	l.catchUp(ctx)
 	l.pools.RLock()
 	defer l.pools.RUnlock()
 	if l.read == nil {

@@ -239,6 +239,7 @@ func (l *Log) Purge(ctx context.Context, before time.Time) (int64, error) {
 // their text may still stand. It waits for readers and other processes until ctx
 // ends.
 func (l *Log) remove(ctx context.Context, query string, args ...any) (n int64, err error) {
+	l.catchUp(ctx) // an end that waits would put its row back
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	if l.write == nil {

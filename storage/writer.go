@@ -47,6 +47,7 @@ func (l *Log) run() {
 			var err error
 			pending, err = l.writeOps(pending)
 			l.noteWrite(err)
+			l.queue.settled(len(pending))
 			if err == nil {
 				wait = 0
 				continue

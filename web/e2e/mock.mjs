@@ -210,7 +210,7 @@ export async function startMock(port = 0) {
     const text = (v) => JSON.stringify(v).replace(/"~((?:[^"\\]|\\.)*)~"/, (_, s) => JSON.parse(`"${s}"`))
     const base = { id, object: 'completion', created: 1700000000, model: model.name }
     const choice = (list, finish_reason) => ({ text: list.map((t) => t.text).join(''), index: 0, logprobs: body.logprobs ? list.map((t) => t.logprob) : null, finish_reason, details: { tokens: list.map((t) => (body.logprobs ? t : { ...t, top: [] })) } })
-    const end = (outcome) => Object.assign(record, { outcome, completion_tokens: record.tokens.length, decode_ms: record.tokens.length * 16 })
+    const end = (outcome) => Object.assign(record, { outcome, ended_at: new Date().toISOString(), completion_tokens: record.tokens.length, decode_ms: record.tokens.length * 16 })
     const take = (t) => { record.tokens.push(t); record.text += t.text }
     if (!body.stream) {
       tokens.forEach(take)
