@@ -41,14 +41,15 @@ UNROLL
     s->x += 16;
 }
 
-// e_plain widens 16 columns of F32, F16 or BF16; left < 16 are there at the end.
-INLINE void e_plain(const int type, const int dot, const uint8_t *p, int64_t ws, int left, e_sink *s, xf *acc) {
+// e_plain widens 16 columns of F32, F16 or BF16 of the rows that stand at the given places
+// after p; left < 16 columns are there at the end.
+INLINE void e_plain(const int type, const int dot, const uint8_t *p, const int64_t *at, int left, e_sink *s, xf *acc) {
     const int size = type == T_F32 ? 4 : 2;
     float f[XR][16];
     xf w[4];
     for (int r = 0; r < XR; r++) {
         uint8_t t[64] = {0};
-        const uint8_t *b = p + r * ws;
+        const uint8_t *b = p + at[r];
         if (left < 16) memcpy(t, b, (size_t)(size * left)), b = t;
 UNROLL
         for (int i = 0; i < 16; i += 8) vstore(f[r] + i, type == T_F32 ? vload((const float *)b + i) : type == T_F16 ? vhalf(b + 2 * i) : vbf16(b + 2 * i));
@@ -58,20 +59,24 @@ UNROLL
     e_put(dot, s, w, acc);
 }
 
-// e_strip widens all columns of XR rows.
-INLINE void e_strip(const int type, const int dot, const uint8_t *p, int64_t ws, int cols, e_sink *s, xf *acc) {
+// e_strip widens all columns of XR rows, of which the matrix may have fewer: its first row
+// stands for those beyond, whose sums nobody reads.
+INLINE void e_strip(const int type, const int dot, const uint8_t *p, int64_t ws, int rows, int cols, e_sink *s, xf *acc) {
     const int bytes = 16 * gl_block_bytes(type);
+    int64_t at[XR];
+UNROLL
+    for (int r = 0; r < XR; r++) at[r] = r < rows ? r * ws : 0;
     int i = 0;
     for (; i + 16 <= cols; i += 16, p += bytes) {
         if (dot) // the strip after the next
             for (int r = 0; r < XR; r++) __builtin_prefetch(p + (2 * XR + r) * ws);
-        e_plain(type, dot, p, ws, 16, s, acc);
+        e_plain(type, dot, p, at, 16, s, acc);
     }
     if (i < cols) { // zeros change no bit: a lane starts at +0 and never becomes -0
         float x[16] = {0};
         if (dot) memcpy(x, s->x, (size_t)(cols - i) * 4);
         s->x = x;
-        e_plain(type, dot, p, ws, cols - i, s, acc);
+        e_plain(type, dot, p, at, cols - i, s, acc);
     }
 }
 
@@ -80,7 +85,7 @@ INLINE void e_dots(const int type, const uint8_t *p, int64_t ws, int o, int last
     for (; o < last; o += XR, p += XR * ws) {
         xf acc[4] = {xset(0), xset(0), xset(0), xset(0)};
         e_sink s = {.x = x};
-        e_strip(type, 1, p, last - o >= XR ? ws : 0, cols, &s, acc); // a last row alone stands for all of its strip
+        e_strip(type, 1, p, ws, last - o, cols, &s, acc);
         float t[XR];
         xfold(acc, t);
         for (int a = 0; a < XR && o + a < last; a++) y[o + a] = bias ? t[a] + bias[o + a] : t[a];
@@ -133,9 +138,9 @@ UNROLL
 INLINE void e_tile(const int type, const uint8_t *p, int64_t ws, int rows, int cols, float *scratch) {
     xf none[4];
     for (int a = 0; a < XS; a++) {
-        const int o = a * XR < rows ? a * XR : 0; // rows beyond the matrix: any will do
+        const int o = a * XR < rows ? a * XR : 0; // strips beyond the matrix: any will do
         e_sink s = {.tile = (xf *)scratch + a, .quads = (int64_t)(cols + 15) / 16 * XS};
-        e_strip(type, 0, p + o * ws, rows - o >= XR ? ws : 0, cols, &s, none);
+        e_strip(type, 0, p + o * ws, ws, rows - o, cols, &s, none);
     }
 }
 

@@ -298,8 +298,9 @@ INLINE v8f vfma(v8f a, v8f b, v8f c) {
 INLINE v8f xfma8(v8f a, v8f b, v8f c) { return vfma(a, b, c); }
 
 // The float vectors of exact mode hold four columns of XR weight rows, a row per 128
-// bits, so that the code is the same for any XR.
-#if GL_AVX512
+// bits, so that the code is the same for any XR. Plain vectors are as wide as AVX-512's, so
+// that every machine tests what happens to rows that are no multiple of four.
+#if GL_AVX512 || !(GL_AVX2 || GL_NEON)
 enum { XR = 4 };
 #elif GL_AVX2
 enum { XR = 2 };
@@ -327,8 +328,16 @@ INLINE xb xrows(const void *p, int64_t ws) {
 }
 INLINE xf xbc(const float *x) { return (xf)_mm256_broadcast_ps((const __m128 *)x); }
 #else
-INLINE xb xrows(const void *p, int64_t ws) { xb v; (void)ws; memcpy(&v, p, 16); return v; }
-INLINE xf xbc(const float *x) { xf v; memcpy(&v, x, 16); return v; }
+INLINE xb xrows(const void *p, int64_t ws) {
+    xb v;
+    for (int r = 0; r < XR; r++) memcpy((char *)&v + 16 * r, (const char *)p + r * ws, 16);
+    return v;
+}
+INLINE xf xbc(const float *x) {
+    xf v;
+    for (int r = 0; r < XR; r++) memcpy((char *)&v + 16 * r, x, 16);
+    return v;
+}
 #endif
 
 // xrowsf takes four floats of each row.
