@@ -108,5 +108,6 @@
 // takes the AVX2 variant, for the fast kernels would gain nothing from it. The tests
 // run every variant that the machine has. Whole-number sums are the same in all of
 // them, exact mode is the same bits. NEON was run in an emulator only (./build.sh
-// test-arm64), AVX-512 was compiled and read but could not be run.
+// test-arm64), AVX-512 on Zen 5. Plain vectors are as wide as AVX-512's, so that every
+// machine tests matrices whose last strip of rows is not full.
 package cpu
