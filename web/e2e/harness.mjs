@@ -21,9 +21,14 @@ export const noEnd = '2:-100'
 
 const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync']
 
+// How long a test waits for what must come, in ms. Only a test that fails waits that long, so
+// the bounds are for the slowest machine: work is for what starts a process, compiles or loads.
+const patience = 60_000
+export const work = 300_000
+
 /** The browser; one for a test file. */
 export async function openBrowser() {
-  return chromium.launch({ executablePath: process.env.GANGLION_CHROMIUM ?? '/usr/bin/chromium', headless: true, args: flags })
+  return chromium.launch({ executablePath: process.env.GANGLION_CHROMIUM ?? '/usr/bin/chromium', headless: true, args: flags, timeout: work })
 }
 
 /**
@@ -62,8 +67,26 @@ async function startBinary(binary, model, flags = []) {
   if (!model) throw new Error('GANGLION_BIN is set but GANGLION_TEST_MODEL is not')
   const data = await mkdtemp(join(tmpdir(), 'ganglion-e2e-'))
   const child = spawn(binary, ['serve', '--listen', '127.0.0.1:0', '--model', model, '--data', data, ...flags], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, HOME: data } })
+  const over = new Promise((resolve) => child.once('exit', resolve).once('error', resolve))
+  const close = async () => {
+    child.kill('SIGTERM')
+    await over
+    await removeFolder(data)
+  }
+  try {
+    const url = await listening(child, over)
+    await ready(url)
+    return { url, real: true, close }
+  } catch (error) {
+    await close() // or the tests would never end
+    throw error
+  }
+}
+
+/** The address that a server says it listens at; over tells that it ended. */
+async function listening(child, over) {
   let output = ''
-  const url = await new Promise((resolve, reject) => {
+  return new Promise((resolve, reject) => {
     const hear = (chunk) => {
       output += chunk
       const m = /listening on (http:\/\/[^\s"]+)/.exec(output)
@@ -71,30 +94,21 @@ async function startBinary(binary, model, flags = []) {
     }
     child.stdout.on('data', hear)
     child.stderr.on('data', hear)
-    child.once('error', reject)
-    child.once('exit', (code) => reject(new Error(`the server ended with ${code}: ${output}`)))
+    over.then((why) => reject(new Error(`the server ended with ${why}: ${output}`)))
   })
-  await ready(url)
-  return {
-    url, real: true,
-    close: async () => {
-      child.removeAllListeners('exit')
-      const over = new Promise((resolve) => child.once('exit', resolve))
-      child.kill('SIGTERM')
-      await over
-      await rm(data, { recursive: true, force: true })
-    },
-  }
 }
 
-/** Waits until the server can produce a token; it tells itself when to ask again. */
-async function ready(url) {
-  for (let i = 0; i < 600; i++) {
-    const answer = await fetch(`${url}/health`)
-    if (answer.ok) return
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-  throw new Error('the server did not become ready')
+/** Removes a folder in which a process that was ended may still have written something. */
+export const removeFolder = (folder) => rm(folder, { recursive: true, force: true, maxRetries: 20 })
+
+/** Waits until the server can produce a token. */
+export async function ready(url) {
+  await soon(async () => (await fetch(`${url}/health`)).ok, true, 'the server is ready', work)
+}
+
+/** Waits until the server has read its plugins: until then it lists some, and a request may have to wait. */
+export async function pluginsRead(url) {
+  await soon(async () => (await (await fetch(`${url}/v1/plugins`)).json()).loading, false, 'the plugins are read', work)
 }
 
 /**
@@ -103,6 +117,7 @@ async function ready(url) {
  */
 export async function withPage(browser, base, { hash = '#/playground', width = 1280, height = 900, scheme = 'light', expect = [], motion = 'reduce' } = {}, test) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: motion, permissions: ['clipboard-read', 'clipboard-write'], baseURL: base })
+  context.setDefaultTimeout(patience)
   const page = await context.newPage()
   const faults = []
   page.on('console', (m) => {
@@ -114,21 +129,34 @@ export async function withPage(browser, base, { hash = '#/playground', width = 1
   })
   await page.addInitScript(() => {
     document.addEventListener('securitypolicyviolation', (e) => console.error(`content policy: ${e.violatedDirective} ${e.blockedURI}`))
+    // Short messages go away by themselves: what was shown is kept for noticed().
+    window.notices = []
+    new MutationObserver(() => {
+      const text = document.querySelector('.toast.toast-on[role=status]')?.textContent
+      if (text) window.notices.push(text)
+    }).observe(document, { childList: true, subtree: true, characterData: true, attributes: true })
   })
   try {
     await page.goto(`/${hash}`)
     await test(page)
     if (faults.length) throw new Error(faults.join('\n'))
   } finally {
+    await page.unrouteAll({ behavior: 'ignoreErrors' }) // a call that is on its way ends with the page
     await context.close()
   }
+}
+
+/** Waits until a short message was shown, whether it still stands or not. */
+export async function noticed(p, text) {
+  await soon(() => p.evaluate((t) => window.notices.some((n) => n.includes(t)), text), true, `“${text}” is shown`)
 }
 
 const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 let source
 
-/** What axe-core finds wrong with a page as it stands. */
+/** What axe-core finds wrong with a page as it stands, once nothing is dimmed because it is asked anew. */
 export async function violations(p) {
+  await soon(() => p.locator('.stale').count(), 0, 'nothing is dimmed')
   source ??= await readFile(axe, 'utf8')
   // Playwright evaluates the script itself: the page's content policy does not apply.
   await p.evaluate(source)
@@ -140,12 +168,12 @@ export async function violations(p) {
  * Waits until read() gives want and fails with both values when it does not in
  * time: what the page shows follows an action in a later step of the browser.
  */
-export async function soon(read, want, what, ms = 5000) {
-  const end = Date.now() + ms
+export async function soon(read, want, what, ms = patience) {
+  const end = performance.now() + ms
   for (;;) {
     const got = await read()
     if (got === want) return
-    if (Date.now() > end) assert.equal(got, want, what)
+    if (performance.now() > end) assert.equal(got, want, what)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }

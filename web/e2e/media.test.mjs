@@ -2,7 +2,7 @@
 import { after, before, test } from 'node:test'
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { openBrowser, recorded, soon, startScripted, startSeeing, violations, withPage } from './harness.mjs'
+import { noticed, openBrowser, recorded, soon, startScripted, startSeeing, violations, withPage } from './harness.mjs'
 
 let browser
 let server
@@ -65,7 +65,7 @@ test('media/dropped files are measured, sent and noted in the log', async () => 
     await p.getByText('The log keeps no pictures, sound or film to send again.').waitFor()
     assert.equal(await p.getByRole('button', { name: 'Replay', exact: true }).isDisabled(), true)
     await p.getByRole('button', { name: 'Open in playground' }).click()
-    await p.getByText('The log holds no media: attach them again').waitFor()
+    await noticed(p, 'The log holds no media: attach them again')
     await soon(() => items(p).count(), 0)
   })
 })
@@ -82,6 +82,7 @@ test('media/what is removed is not sent', async () => {
     const body = (await sent).postDataJSON()
     assert.equal('images' in body, false)
     assert.equal(body.audios.length, 1)
+    await finished(p)
   })
 })
 
@@ -103,8 +104,7 @@ test('media/other files and kinds are refused in words', async () => {
 test('media/what the server takes no more of is refused before it is sent', async () => {
   await server.tell({ reset: true, encoder, media: { body_bytes: 2 ** 20, item_bytes: 150, bytes: 400, images: 2, audios: 1, videos: 1 } })
   await page({ hash: '#/playground' }, async (p) => {
-    await soon(() => p.evaluate(async () => (await (await fetch('/v1/status')).json()).media.images), 2)
-    await p.getByRole('button', { name: 'Run', exact: true }).waitFor()
+    await p.getByRole('link', { name: /^Serving: gemma/ }).waitFor() // with the name come the limits
     await choose(p, [picture])
     await p.getByText(/“cat.png” is larger than/).waitFor()
     await choose(p, [sound])

@@ -187,24 +187,25 @@ export async function startMock(port = 0) {
   }
 
   async function complete(raw, req, res, send, fail) {
-    if (state.queueFull) return fail(503, 'The queue is full: 64 requests are waiting.', { code: 'queue_full', headers: { 'Retry-After': '2' } })
-    if (state.model !== 'ready') return fail(503, 'No model is loaded.', { code: 'no_model', headers: { 'Retry-After': '5' } })
+    const own = state // of the test that asked: another one may have begun before the end
+    if (own.queueFull) return fail(503, 'The queue is full: 64 requests are waiting.', { code: 'queue_full', headers: { 'Retry-After': '2' } })
+    if (own.model !== 'ready') return fail(503, 'No model is loaded.', { code: 'no_model', headers: { 'Retry-After': '5' } })
     const body = JSON.parse(raw)
     if (broken(body)) return fail(...broken(body))
-    const bad = refuse(body) ?? refusePlugins(body, state.plugins)
+    const bad = refuse(body) ?? refusePlugins(body, own.plugins)
     if (bad) return fail(400, bad[1], { param: bad[0], code: bad[2] })
     const exact = /"seed":(\d+)/.exec(raw)?.[1]
-    const seed = exact ?? String(BigInt(hash(String(++state.ids) + body.prompt)) * 2147483659n)
+    const seed = exact ?? String(BigInt(hash(String(++own.ids) + body.prompt)) * 2147483659n)
     let tokens = generate(body, seed)
     let finish = 'length'
     const cut = cutAtStop(tokens, body.stop ?? [])
     if (cut) { tokens = cut; finish = 'stop' }
     const plugins = runPlugins(body, tokens)
     const prompt_tokens = encode(body.prompt).length
-    const id = `cmpl-${String(++state.ids).padStart(4, '0')}`
+    const id = `cmpl-${String(++own.ids).padStart(4, '0')}`
     const params = Object.entries({ max_completion_tokens: 48, temperature: 1, top_p: 0.95, top_k: 64 }).map(([name, value]) => ({ name, value: body[name] ?? value, origin: body[name] != null ? 'request' : name.startsWith('top') ? 'model' : 'default' }))
-    const record = { id, created_at: new Date().toISOString(), route: 'POST /v1/completions', client: 'Mozilla/5.0', stream: Boolean(body.stream), model: model.name, model_hash: model.hash, backend: 'cpu', device: model.device, numerics: 'exact', outcome: 'open', prompt: body.prompt, text: '', params, seed, prompt_tokens, completion_tokens: 0, cached_tokens: 0, queue_ms: 0.2, prefill_ms: 31, decode_ms: 0, first_token_ms: 33, tokens: [], request: raw, media: measure(body).map((m) => (state.logMedia ? { ...m, kept: true } : m)), ...logged(plugins) }
-    state.records.push(record)
+    const record = { id, created_at: new Date().toISOString(), route: 'POST /v1/completions', client: 'Mozilla/5.0', stream: Boolean(body.stream), model: model.name, model_hash: model.hash, backend: 'cpu', device: model.device, numerics: 'exact', outcome: 'open', prompt: body.prompt, text: '', params, seed, prompt_tokens, completion_tokens: 0, cached_tokens: 0, queue_ms: 0.2, prefill_ms: 31, decode_ms: 0, first_token_ms: 33, tokens: [], request: raw, media: measure(body).map((m) => (own.logMedia ? { ...m, kept: true } : m)), ...logged(plugins) }
+    own.records.push(record)
     const usage = () => ({ prompt_tokens, completion_tokens: record.tokens.length, total_tokens: prompt_tokens + record.tokens.length })
     const extra = () => ({ usage: usage(), ganglion: `~${JSON.stringify({ id, seed: `#${seed}#`, params: [...params, { name: 'seed', value: `#${seed}#`, origin: exact ? 'request' : 'random' }], timings: { queue_ms: 0.2, prefill_ms: 31, decode_ms: record.decode_ms, first_token_ms: 33.4, tokens_per_second: 61.3 }, cached_tokens: Math.min(4, prompt_tokens - 1), warnings: [], plugins, model: model.name, backend: 'cpu', numerics: 'exact' }).replace(/"#(\d+)#"/g, '$1')}~` })
     const text = (v) => JSON.stringify(v).replace(/"~((?:[^"\\]|\\.)*)~"/, (_, s) => JSON.parse(`"${s}"`))
@@ -218,12 +219,15 @@ export async function startMock(port = 0) {
       return send(200, text({ ...base, choices: [choice(tokens, finish)], ...extra() }))
     }
     let gone = false
-    res.on('close', () => { gone = !res.writableEnded })
+    const left = new Promise((go) => res.on('close', () => { gone = !res.writableEnded; go() }))
     res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache' })
     for (const [i, t] of tokens.entries()) {
-      if (state.hold && i >= state.hold) await Promise.race([new Promise((go) => state.held.push(go)), new Promise((go) => res.once('close', go))])
-      if (gone) { state.held = []; return end('cancelled') }
-      if (state.breakAfter && i >= state.breakAfter) { end('error'); return res.destroy() }
+      if (own.hold && i >= own.hold) {
+        await Promise.race([new Promise((go) => own.held.push(go)), left])
+        if (gone) own.held = []
+      }
+      if (gone) return end('cancelled')
+      if (own.breakAfter && i >= own.breakAfter) { end('error'); return res.destroy() }
       take(t)
       res.write(`data: ${JSON.stringify({ ...base, choices: [choice([t], null)], usage: null })}\n\n`)
       await new Promise((go) => setImmediate(go))

@@ -2,7 +2,7 @@
 // plugins are in every state.
 import { after, before, beforeEach, test } from 'node:test'
 import assert from 'node:assert/strict'
-import { openBrowser, startScripted, violations, withPage, soon } from './harness.mjs'
+import { noticed, openBrowser, startScripted, violations, withPage, soon } from './harness.mjs'
 import { freshPlugins } from './mockplugins.mjs'
 
 let browser
@@ -35,7 +35,7 @@ test('plugins/the list tells what is wrong, and clears a quarantine', async () =
     await p.getByText('golden test 2').waitFor()
     assert.equal(await p.getByText('Quarantined').count(), 1)
     await p.getByRole('button', { name: 'Clear the quarantine of looping' }).click()
-    await p.getByRole('status').filter({ hasText: 'looping is out of quarantine' }).waitFor()
+    await noticed(p, 'looping is out of quarantine')
     await soon(() => p.getByText('Quarantined').count(), 0)
     assert.equal(await p.evaluate(() => window.P), undefined)
     assert.equal(await p.getByRole('button', { name: 'Choose a file' }).count(), 0, 'upload without the operator’s word')
@@ -98,7 +98,7 @@ test('plugins/a form of the schema fills the field of the request', async () => 
     await soon(() => dry.getByText('This is no number.').count(), 0)
     await multiplier.fill('')
     await multiplier.pressSequentially('0.05')
-    assert.equal(await multiplier.inputValue(), '0.05')
+    await soon(() => multiplier.inputValue(), '0.05')
     await dry.getByRole('button', { name: 'Remove :' }).click()
     await dry.getByRole('textbox', { name: 'Texts across which' }).fill('\\t')
     await dry.getByRole('textbox', { name: 'Texts across which' }).press('Enter')
@@ -117,6 +117,7 @@ test('plugins/a form of the schema fills the field of the request', async () => 
     await p.getByRole('button', { name: 'Remove house-style' }).click()
     await soon(() => p.evaluate(() => document.activeElement.id), 'p-plugins')
     assert.equal((await sent(p)).plugins, undefined)
+    await finished(p)
   })
 })
 
@@ -127,7 +128,7 @@ test('plugins/a refusal leads to its setting', async () => {
     await run(p).click()
     await p.getByRole('alert').filter({ hasText: '/plugins/1/config/multiplier' }).waitFor()
     await soon(() => p.evaluate(() => document.activeElement.id), 'p-/plugins/1/config/multiplier')
-    assert.equal(await p.getByRole('spinbutton', { name: 'Penalty of the shortest' }).getAttribute('aria-invalid'), 'true')
+    await soon(() => p.getByRole('spinbutton', { name: 'Penalty of the shortest' }).getAttribute('aria-invalid'), 'true')
     assert.equal(await p.getByLabel('Add a plugin').getAttribute('aria-invalid'), null)
   })
 })
@@ -164,6 +165,7 @@ test('plugins/the server’s own can be left out', async () => {
     await p.getByText('Where none is picked the server runs dry.').waitFor()
     await p.getByRole('switch', { name: 'The server’s own' }).press('Space')
     assert.deepEqual((await sent(p)).plugins, [])
+    await finished(p)
   })
 })
 

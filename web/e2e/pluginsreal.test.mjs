@@ -3,7 +3,7 @@
 import { after, before, test } from 'node:test'
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { noEnd, openBrowser, soon, startReal, withPage } from './harness.mjs'
+import { noEnd, openBrowser, pluginsRead, soon, startReal, withPage, work } from './harness.mjs'
 
 const skip = process.env.GANGLION_BIN ? false : 'GANGLION_BIN is not set'
 const script = new URL('../../plugins/js/example/top-a.js', import.meta.url)
@@ -14,7 +14,7 @@ before(async () => {
   if (skip) return
   browser = await openBrowser()
   server = await startReal(['--plugin-upload', '--shadow-plugins', 'min-p;p=1'])
-  await soon(async () => (await (await fetch(`${server.url}/v1/plugins`)).json()).loading, false)
+  await pluginsRead(server.url)
 })
 after(async () => {
   await browser?.close()
@@ -27,15 +27,18 @@ const asked = `prompt=abc&seed=5&temperature=1&max_completion_tokens=30&bias=${n
 
 async function finish(p) {
   await p.getByRole('button', { name: 'Run', exact: true }).click()
-  await p.getByRole('status').filter({ hasText: /^Finished: / }).waitFor()
+  await p.getByRole('status').filter({ hasText: /^Finished: / }).waitFor({ timeout: work })
 }
 
 /** The words of every card that the tokens of an answer have, until one fits. */
 async function cardSays(p, list, words) {
   const tokens = p.locator('.tokens').getByRole('option')
+  const card = p.getByRole('list', { name: list, exact: true })
+  await p.mouse.move(0, 0) // a token below the pointer shows its own card
   for (let i = 0; i < (await tokens.count()); i++) {
     await tokens.nth(i).focus()
-    if (words.test(await p.getByRole('list', { name: list, exact: true }).innerText({ timeout: 2000 }).catch(() => ''))) return i
+    await soon(() => tokens.nth(i).getAttribute('aria-describedby'), 'token-card', `token ${i} has its card`)
+    if ((await card.count()) && words.test(await card.innerText())) return i
   }
   throw new Error(`no token has a card that says ${words}`)
 }
@@ -46,14 +49,14 @@ test('plugins/real/the list is the binary’s own', { skip }, async () => {
     await p.getByText('read, rewrite and end the text that is sent').waitFor()
     await p.locator('summary').filter({ hasText: 'green-list' }).click()
     await p.getByText('Share of the vocabulary that is green').waitFor()
-    assert.equal(await p.getByText('Part of the program').count(), 2)
+    await soon(() => p.getByText('Part of the program').count(), 2)
   })
 })
 
 test('plugins/real/a file is dropped and runs', { skip }, async () => {
   await page({ hash: '#/plugins' }, async (p) => {
     await p.getByLabel('Plugin file').setInputFiles({ name: 'top-a.js', mimeType: 'text/javascript', buffer: await readFile(script) })
-    await p.locator('summary').filter({ hasText: 'Top-a' }).waitFor()
+    await p.locator('summary').filter({ hasText: 'Top-a' }).waitFor({ timeout: work }) // the server compiles and tries it first
   })
   await page({ hash: `#/playground?${asked}&plugin=top-a` }, async (p) => {
     await p.getByRole('list', { name: 'Plugins of the request' }).getByText('Settings').click()
@@ -89,7 +92,7 @@ test('plugins/real/a record tells what a plugin that watched would have had', { 
     const others = Number(/(\d+) tokens? would be others/.exec(said)?.[1])
     assert.ok(others > 0, said)
     await reports.getByText(/other choices?$/).click()
-    assert.equal(await p.getByRole('list', { name: 'Choices that were not used' }).getByRole('listitem').count(), others)
+    await soon(() => p.getByRole('list', { name: 'Choices that were not used' }).getByRole('listitem').count(), others)
     await cardSays(p, 'What plugins did', /min-p only watches; it would have had/)
   })
 })

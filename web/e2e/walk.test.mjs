@@ -4,10 +4,10 @@
 import { after, before, test } from 'node:test'
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readFile, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openBrowser, withPage } from './harness.mjs'
+import { openBrowser, ready, removeFolder, soon, withPage, work } from './harness.mjs'
 
 const { GANGLION_BIN: binary, GANGLION_WALK_MODEL: model } = process.env
 const skip = binary && model ? false : 'GANGLION_BIN and GANGLION_WALK_MODEL are not set'
@@ -36,19 +36,34 @@ async function withModel(d) {
 /** Starts the program with no arguments and waits for the address it opens. */
 async function doubleClick(d, already = 0) {
   const child = spawn(binary, [], { env: d.env, cwd: d.home, stdio: 'ignore' })
-  const gone = new Promise((resolve) => child.once('exit', resolve))
-  for (let i = 0; i < 2000; i++) {
-    const urls = (await readFile(d.notes, 'utf8').catch(() => '')).trim().split('\n').filter(Boolean)
-    if (urls.length > already) {
-      const page = new URL(urls[already])
-      return { base: page.origin, hash: page.hash, token: page.hash.replace('#token=', ''), end: async (signal) => { child.kill(signal); await gone } }
-    }
-    await new Promise((resolve) => setTimeout(resolve, 10))
+  const gone = new Promise((resolve) => child.once('exit', resolve).once('error', resolve))
+  const end = async (signal) => {
+    child.kill(signal)
+    await gone
   }
-  throw new Error('no page was opened')
+  let urls = []
+  try {
+    await soon(async () => {
+      urls = (await readFile(d.notes, 'utf8').catch(() => '')).split('\n').slice(0, -1) // whole lines
+      return urls.length > already || child.exitCode !== null
+    }, true, 'a page is opened', work)
+    assert.ok(urls.length > already, `the program ended with ${child.exitCode}, and no page was opened`)
+  } catch (error) {
+    await end('SIGKILL')
+    throw error
+  }
+  const page = new URL(urls[already])
+  return { base: page.origin, hash: page.hash, pid: child.pid, end }
 }
 
-const finished = (p) => p.getByRole('status').filter({ hasText: /^Finished: / }).waitFor()
+/** The seconds of a processor that a process has taken so far. */
+async function processorSeconds(pid) {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
+  const [user, system] = stat.slice(stat.lastIndexOf(')') + 2).split(' ').slice(11, 13)
+  return (Number(user) + Number(system)) / 100 // Linux tells them in hundredths everywhere
+}
+
+const finished = (p) => p.getByRole('status').filter({ hasText: /^Finished: / }).waitFor({ timeout: work })
 
 test('walk/double-click: model card, first token, alternatives, history, replay', { skip }, async () => {
   const d = await desk()
@@ -59,52 +74,47 @@ test('walk/double-click: model card, first token, alternatives, history, replay'
       await p.getByRole('link', { name: 'Models', exact: true }).click()
       await p.getByText('LM Studio').first().waitFor()
       await p.getByRole('link', { name: 'Playground', exact: true }).click()
-      await p.getByRole('link', { name: /^Serving: M/ }).waitFor()
-      await ready(app)
+      await p.getByRole('link', { name: /^Serving: M/ }).waitFor({ timeout: work })
+      await ready(app.base)
       // Draws near the top of every distribution, where no rounding leads to the end token.
       await p.getByLabel('Seed', { exact: true }).fill('273')
       await p.getByRole('textbox', { name: 'Prompt' }).fill('The capital of France is')
       const first = p.getByRole('listbox', { name: 'Generated tokens' }).getByRole('option').first()
-      const began = Date.now()
+      const before = await processorSeconds(app.pid)
       await p.keyboard.press('Control+Enter')
       await first.waitFor()
-      const took = Date.now() - began
-      assert.ok(took < 5000, `first token after ${took} ms`) // 1 s on an idle machine
+      const took = (await processorSeconds(app.pid)) - before // what else the machine does is no part of it
+      assert.ok(took < 5, `first token after ${took} s of a processor`)
       await finished(p)
       await first.focus()
+      await p.getByRole('tooltip').waitFor()
       const odds = (await p.getByRole('tooltip').locator('li:not(.rest) .alt-odds').allTextContents()).map((r) => (r.startsWith('<') ? 0 : parseFloat(r)))
       assert.ok(odds.length >= 5 && odds.reduce((a, b) => a + b, 0) <= 100.0001, odds.join(', '))
       await p.getByRole('link', { name: 'History', exact: true }).click()
       await p.getByRole('list', { name: 'Requests, newest first' }).getByRole('listitem').first().getByRole('link').click()
       await p.getByRole('button', { name: 'Replay' }).click()
-      await p.getByText('Byte-equal.').waitFor()
+      await p.getByText('Byte-equal.').waitFor({ timeout: work })
     })
   } finally {
     await app.end('SIGTERM')
-    await rm(d.home, { recursive: true, force: true })
+    await removeFolder(d.home)
   }
 })
-
-/** Waits until the model can answer. */
-async function ready(app) {
-  for (let i = 0; i < 600; i++) {
-    if ((await fetch(`${app.base}/health`)).ok) return
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-  throw new Error('the model was not ready in time')
-}
 
 test('walk/killed while it generates: the next start shows the request as interrupted', { skip }, async () => {
   const d = await desk()
   await withModel(d)
   const app = await doubleClick(d)
-  await ready(app)
-  const answer = await fetch(`${app.base}/v1/completions`, {
-    method: 'POST', headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ prompt: 'Once upon a time', max_completion_tokens: 3000, stream: true, logit_bias: { 1: -100, 106: -100 } }),
-  })
-  await answer.body.getReader().read()
-  await app.end('SIGKILL')
+  try {
+    await ready(app.base)
+    const answer = await fetch(`${app.base}/v1/completions`, {
+      method: 'POST', headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ prompt: 'Once upon a time', max_completion_tokens: 3000, stream: true, logit_bias: { 1: -100, 106: -100 } }),
+    })
+    await answer.body.getReader().read()
+  } finally {
+    await app.end('SIGKILL')
+  }
   const again = await doubleClick(d, 1)
   try {
     await withPage(browser, again.base, { hash: again.hash }, async (p) => {
@@ -113,7 +123,7 @@ test('walk/killed while it generates: the next start shows the request as interr
     })
   } finally {
     await again.end('SIGTERM')
-    await rm(d.home, { recursive: true, force: true })
+    await removeFolder(d.home)
   }
 })
 
@@ -130,6 +140,6 @@ test('walk/no model: three ways to one, and no error', { skip }, async () => {
     })
   } finally {
     await app.end('SIGTERM')
-    await rm(d.home, { recursive: true, force: true })
+    await removeFolder(d.home)
   }
 })

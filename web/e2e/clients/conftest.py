@@ -22,7 +22,7 @@ RECORDED = ROOT / "gpu" / "encoder" / "testdata"  # models that see and hear, an
 NO_END = {"2": -100}
 
 
-def eventually(what, condition, seconds=30):
+def eventually(what, condition, seconds=120):
     """Waits until condition() is true and returns it; looks again every 10 ms."""
     deadline = time.monotonic() + seconds
     while True:

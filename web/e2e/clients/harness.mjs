@@ -20,7 +20,7 @@ export const kilobytes30 = ' this is the'.repeat(2500);
 
 // eventually waits until a condition holds and returns its value; it looks again
 // every 10 ms.
-export async function eventually(what, condition, seconds = 30) {
+export async function eventually(what, condition, seconds = 120) {
   const deadline = performance.now() + seconds * 1000;
   for (;;) {
     const value = await condition();
@@ -85,7 +85,7 @@ export async function refusal(server, body) {
 
 // cancelled waits until the slot is free and checks that the newest request was cut.
 export async function cancelled(server, before) {
-  await eventually('slot free', async () => (await server.get('/v1/status')).running === 0, 5);
+  await eventually('slot free', async () => (await server.get('/v1/status')).running === 0);
   const row = await eventually('row closed', async () => {
     const r = await server.newest();
     return r.outcome !== 'open' && r;

@@ -43,7 +43,7 @@ def test_interrupt_frees_the_slot(command, server):
     assert server.get("/v1/status")["running"] == 1
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
-    eventually("slot free", lambda: server.get("/v1/status")["running"] == 0, seconds=5)
+    eventually("slot free", lambda: server.get("/v1/status")["running"] == 0)
     row = eventually("row closed", lambda: (r := server.newest())["outcome"] != "open" and r)
     assert row["outcome"] == "cancelled"
 

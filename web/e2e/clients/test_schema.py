@@ -39,8 +39,9 @@ def small():
 
 @pytest.fixture(scope="module")
 def document(small):
-    loaded = schemathesis.openapi.from_url(small.url + "/openapi.json")
+    loaded = schemathesis.openapi.from_url(small.url + "/openapi.json", timeout=120)
     loaded.config.max_stream_events = 10_000  # read every stream to its end
+    loaded.config.request_timeout = 120  # s; a busy machine may take longer than its 10
     return loaded
 
 

@@ -93,7 +93,7 @@ def test_abort_at_token_three_frees_the_slot(client, server):
         gc.collect()
         return server.get("/v1/status")["running"] == 0
 
-    eventually("slot free", free, seconds=5)
+    eventually("slot free", free)
     row = eventually("row closed", lambda: (r := server.newest())["outcome"] != "open" and r)
     assert before is None or row["id"] != before["id"]
     assert row["outcome"] == "cancelled"

@@ -48,22 +48,26 @@ export const api = new API({ fetch: (...a) => window.fetch(...a), token: () => t
 
 takeLeft()
 
-// A reload goes to the address as it was when the reload began, so what was written
-// to it after that is taken from the tab's storage.
+// A reload goes to the address as the browser knew it when the reload began, so what was
+// written to it since then is taken from the tab's storage: addresses that were replaced,
+// and the one that took their place.
 function takeLeft() {
-  const [was, hash] = JSON.parse(stored('sessionStorage', 'ganglion.left') ?? '[]')
+  const before = JSON.parse(stored('sessionStorage', 'ganglion.left') ?? '[]')
   keep('sessionStorage', 'ganglion.left', '')
+  const hash = before.pop()
   const anew = performance.getEntriesByType('navigation')[0]?.type === 'navigate'
-  if (hash && !anew && was === location.hash) history.replaceState(null, '', hash)
+  if (!anew && before.includes(location.hash)) history.replaceState(null, '', hash)
 }
 
 /** Where we are. */
 export const route = signal(parseHash(location.hash))
 
 let known = location.hash
+let replaced = [] // the last addresses in whose place the one of now was put
 
 addEventListener('hashchange', () => {
   known = location.hash
+  replaced = []
   route.value = parseHash(known)
 })
 
@@ -82,9 +86,8 @@ const leave = () => leavers.forEach((f) => f())
 addEventListener('click', leave, true)
 for (const name of ['beforeunload', 'pagehide']) {
   addEventListener(name, () => {
-    const was = location.hash
     leave()
-    if (location.hash !== was) keep('sessionStorage', 'ganglion.left', JSON.stringify([was, location.hash]))
+    if (replaced.length) keep('sessionStorage', 'ganglion.left', JSON.stringify([...replaced, location.hash]))
   })
 }
 
@@ -92,6 +95,7 @@ for (const name of ['beforeunload', 'pagehide']) {
 export function go(view, query, { replace = false } = {}) {
   const hash = formatHash(view, query)
   if (hash === location.hash) return
+  replaced = replace ? [...replaced, location.hash].slice(-4) : []
   history[replace ? 'replaceState' : 'pushState'](null, '', hash)
   known = location.hash
   route.value = parseHash(hash)
@@ -153,18 +157,25 @@ document.addEventListener('visibilitychange', () => (document.hidden ? clearTime
 /** The plugins as last seen: {list, error}; list is null until they were. */
 export const plugins = signal({ list: null, error: null })
 
+let asked = 0
+let heard = 0 // the last question that was answered: an answer to one before it is out of date
+
 /**
  * Asks for the plugins now; while the server still loads them, again a moment later, and so
  * while a view that waits for them (it has a signal) has none because the server failed.
  */
 export async function refreshPlugins(signal) {
   const again = (ms) => setTimeout(() => signal?.aborted || refreshPlugins(signal), ms)
+  const mine = ++asked
   try {
     const list = await api.plugins(signal)
-    plugins.value = { list, error: null }
+    if (mine > heard) {
+      heard = mine
+      plugins.value = { list, error: null }
+    }
     if (list.loading && !signal?.aborted) again(500)
   } catch (error) {
-    if (isAbort(error)) return
+    if (isAbort(error) || mine < heard) return
     const { list } = plugins.peek()
     plugins.value = { list, error }
     if (signal && (!list || list.loading) && !(error.status >= 400 && error.status < 500)) again(2000)

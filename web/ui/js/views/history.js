@@ -1,6 +1,6 @@
 // The request log: search, filter, paging; one record beside or instead of the
 // list. Everything about the view is in the address: q, outcome, id.
-import { html, useEffect, useRef, useState } from '../html.js'
+import { html, useEffect, useLayoutEffect, useRef, useState } from '../html.js'
 import { api, formatHash, go, leaving, route, server, settled } from '../store.js'
 import { isAbort } from '../api.js'
 import { ago, duration, integer } from '../format.js'
@@ -66,7 +66,7 @@ function useLog(q, outcome) {
 function Filter({ q, outcome }) {
   const [text, setText] = useState(q)
   const waiting = useRef({ timer: 0, value: null }) // a search that is still being typed
-  useEffect(() => setText(q), [q])
+  useLayoutEffect(() => setText(q), [q]) // in the same step: done later, it would undo what was typed meanwhile
   const put = (name, value) => {
     const query = new URLSearchParams(route.peek().query)
     value ? query.set(name, value) : query.delete(name)

@@ -1,5 +1,5 @@
 // One record of the log in full.
-import { html, useEffect, useState, useRef } from '../html.js'
+import { html, useEffect, useLayoutEffect, useState, useRef } from '../html.js'
 import { api, copy, go } from '../store.js'
 import { isAbort } from '../api.js'
 import { curl, duration, integer, rate } from '../format.js'
@@ -29,17 +29,34 @@ export function readRecord(raw) {
   return { ...raw, request, body: raw.request, tokens, pieces: [...new TokenSlicer().update(raw.text ?? '', tokens)] }
 }
 
+const again = 1000 // ms until a record that is still being written is asked for once more
+
 export function Record({ id, back }) {
   const [state, setState] = useState({ record: null, error: null })
   const heading = useRef(null)
   useEffect(() => {
     const control = new AbortController()
-    api.record(id, control.signal).then(
-      (raw) => setState({ record: readRecord(raw), error: null }),
-      (error) => isAbort(error) || setState({ record: null, error }))
-    return () => control.abort()
+    let timer = 0
+    let open = false
+    const ask = () => api.record(id, control.signal).then(
+      (raw) => {
+        setState({ record: readRecord(raw), error: null })
+        open = raw.outcome === 'open'
+      },
+      (error) => {
+        if (isAbort(error) || (open && error.status !== 404)) return // what stands there is still so
+        open = false
+        setState({ record: null, error })
+      }).then(() => { if (open && !control.signal.aborted) timer = setTimeout(ask, again) })
+    ask()
+    return () => {
+      control.abort()
+      clearTimeout(timer)
+    }
   }, [id])
-  useEffect(() => { if (state.record) heading.current?.focus({ preventScroll: innerWidth > 900 }) }, [state.record])
+  const there = state.record !== null
+  // In the step that draws the record: done later, it would take the focus from what was chosen meanwhile.
+  useLayoutEffect(() => { if (there) heading.current?.focus({ preventScroll: innerWidth > 900 }) }, [there])
   return html`
     <section class="record" aria-labelledby="record-title">
       <header class="view-head">

@@ -89,7 +89,8 @@ function useCard(wrap, r) {
   const [focus, setFocus] = useState(null)
   const [pinned, setPinned] = useState(null)
   const leaving = useRef(0)
-  useEffect(() => {
+  // In the step that draws the text: done later, it would take away what was pointed at meanwhile.
+  useLayoutEffect(() => {
     setActive(0)
     setHover(null)
     setPinned(null)
