@@ -2,7 +2,7 @@
 // both widths, no sideways scrolling, theme, models, the content policy.
 import { after, before, test } from 'node:test'
 import assert from 'node:assert/strict'
-import { openBrowser, pluginsRead, startServer, violations, withPage, soon } from './harness.mjs'
+import { newestRow, nextRecord, openBrowser, pluginsRead, startServer, violations, withPage, soon } from './harness.mjs'
 
 let browser
 let server
@@ -11,8 +11,10 @@ before(async () => {
   browser = await openBrowser()
   server = await startServer()
   await pluginsRead(server.url)
+  const before = await newestRow(server.url)
   const answer = await fetch(`${server.url}/v1/completions`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ prompt: 'The capital of France is', max_completion_tokens: 8, seed: 7, logprobs: true, top_logprobs: 5 }) })
   id = (await answer.json()).id
+  await nextRecord(server.url, before)
 })
 after(async () => {
   await browser?.close()

@@ -111,6 +111,21 @@ export async function pluginsRead(url) {
   await soon(async () => (await (await fetch(`${url}/v1/plugins`)).json()).loading, false, 'the plugins are read', work)
 }
 
+/** The newest row of a server's log; undefined where there is none. */
+export async function newestRow(url) {
+  return (await (await fetch(`${url}/v1/log?limit=1`)).json()).records[0]
+}
+
+/** The record of the request that was made after before, a row, once it has ended: a disk that is busy has it later than the answer. */
+export async function nextRecord(url, before) {
+  let row
+  await soon(async () => {
+    row = await newestRow(url)
+    return row !== undefined && row.id !== before?.id && row.outcome !== 'open'
+  }, true, 'the newest row is another one and closed')
+  return (await fetch(`${url}/v1/log/${row.id}`)).json()
+}
+
 /**
  * Runs a test in a page of its own. Console errors fail it, but for those that the
  * test expects (Chromium reports every failed fetch as one).

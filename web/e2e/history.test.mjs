@@ -1,7 +1,7 @@
 // The request log against the server under test.
 import { after, before, test } from 'node:test'
 import assert from 'node:assert/strict'
-import { noEnd, openBrowser, startServer, withPage, soon } from './harness.mjs'
+import { newestRow, nextRecord, noEnd, openBrowser, startServer, withPage, soon } from './harness.mjs'
 
 let browser
 let server
@@ -19,18 +19,21 @@ const items = (p) => p.getByRole('list', { name: 'Requests, newest first' }).get
 const finished = (p) => p.getByRole('status').filter({ hasText: /^Finished: / }).waitFor()
 
 async function complete(body) {
+  const before = await newestRow(server.url)
   const answer = await fetch(`${server.url}/v1/completions`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) })
-  assert.equal(answer.status, 200, await answer.clone().text())
-  return answer.json()
+  assert.equal(answer.status, 200, await answer.text())
+  await nextRecord(server.url, before)
 }
 
 test('history/empty, then one row, its record, replay byte-equal, and back to the playground', async () => {
   await page({ hash: '#/history' }, async (p) => {
     if (!process.env.GANGLION_URL) await p.getByRole('heading', { name: 'No requests yet' }).waitFor()
+    const before = await newestRow(server.url)
     await p.goto(`${server.url}/#/playground?prompt=The%20capital%20of%20France%20is&temperature=1&max_completion_tokens=9&stop=zzz&bias=${noEnd}`)
     await p.getByRole('button', { name: 'Run', exact: true }).click()
     await finished(p)
     const text = (await p.getByRole('listbox', { name: 'Generated tokens' }).getByRole('option').allTextContents()).join('')
+    await nextRecord(server.url, before)
     await p.getByRole('link', { name: 'History', exact: true }).click()
     await items(p).first().getByText('The capital of France is').waitFor()
     await items(p).first().getByRole('link').click()

@@ -2,7 +2,7 @@
 import { after, before, test } from 'node:test'
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { noticed, openBrowser, recorded, soon, startScripted, startSeeing, violations, withPage } from './harness.mjs'
+import { nextRecord, noticed, openBrowser, recorded, soon, startScripted, startSeeing, violations, withPage } from './harness.mjs'
 
 let browser
 let server
@@ -186,19 +186,6 @@ test('media/a file that the server cannot read is told by its name, and the othe
   })
 })
 
-/** The newest row of the log, once its request has ended. */
-async function closedRow(p) {
-  let row
-  await soon(async () => {
-    row = await p.evaluate(async () => {
-      const { records } = await (await fetch('/v1/log?limit=1')).json()
-      return (await fetch(`/v1/log/${records[0].id}`)).json()
-    })
-    return Boolean(row.ended_at)
-  }, true, 'the newest row is closed')
-  return row
-}
-
 // With the real binary the answer is the one that another program gave to this picture.
 test('media/a dropped picture is answered by a model that sees', async () => {
   const seeing = await startSeeing('gemma3')
@@ -212,7 +199,7 @@ test('media/a dropped picture is answered by a model that sees', async () => {
       await items(p).first().getByText(seeing.real ? /18 tokens/ : /256 tokens/).waitFor()
       await p.getByRole('button', { name: 'Run', exact: true }).click()
       await finished(p)
-      const log = await closedRow(p)
+      const log = await nextRecord(seeing.url)
       if (seeing.real) {
         assert.deepEqual(log.tokens.map((t) => t.id), want.tokens)
         assert.equal(log.prompt_tokens, want.prompt_tokens)

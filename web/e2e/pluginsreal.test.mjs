@@ -3,7 +3,7 @@
 import { after, before, test } from 'node:test'
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { noEnd, openBrowser, pluginsRead, soon, startReal, withPage, work } from './harness.mjs'
+import { newestRow, nextRecord, noEnd, openBrowser, pluginsRead, soon, startReal, withPage, work } from './harness.mjs'
 
 const skip = process.env.GANGLION_BIN ? false : 'GANGLION_BIN is not set'
 const script = new URL('../../plugins/js/example/top-a.js', import.meta.url)
@@ -83,8 +83,10 @@ test('plugins/real/tokens tell what a cut did, and each built-in stage where ask
 
 test('plugins/real/a record tells what a plugin that watched would have had', { skip }, async () => {
   await page({ hash: `#/playground?${asked}&top_p=1` }, async (p) => {
+    const before = await newestRow(server.url)
     await finish(p)
     assert.equal(await p.getByRole('list', { name: 'What plugins did and cost' }).count(), 0, 'a shadow in an answer')
+    await nextRecord(server.url, before)
     await p.goto(`${server.url}/#/history`)
     await p.getByRole('list', { name: 'Requests, newest first' }).getByRole('link').first().click()
     const reports = p.getByRole('list', { name: 'What plugins did and cost' })

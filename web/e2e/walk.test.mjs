@@ -53,7 +53,7 @@ async function doubleClick(d, already = 0) {
     throw error
   }
   const page = new URL(urls[already])
-  return { base: page.origin, hash: page.hash, pid: child.pid, end }
+  return { base: page.origin, hash: page.hash, token: page.hash.replace('#token=', ''), pid: child.pid, end }
 }
 
 /** The seconds of a processor that a process has taken so far. */
@@ -112,6 +112,9 @@ test('walk/killed while it generates: the next start shows the request as interr
       body: JSON.stringify({ prompt: 'Once upon a time', max_completion_tokens: 3000, stream: true, logit_bias: { 1: -100, 106: -100 } }),
     })
     await answer.body.getReader().read()
+    // A disk that is busy may have the row a moment later.
+    const rows = async () => (await (await fetch(`${app.base}/v1/log`, { headers: { Authorization: `Bearer ${app.token}` } })).json()).records
+    await soon(async () => (await rows())[0]?.prompt, 'Once upon a time')
   } finally {
     await app.end('SIGKILL')
   }

@@ -49,13 +49,13 @@ class Server:
         self.http = None
         try:
             self.url = self._wait_for("listening on ")
+            self._drain = threading.Thread(target=self._read_on, daemon=True)
+            self._drain.start()
+            self.http = httpx.Client(base_url=self.url, timeout=120, trust_env=False)
+            eventually("ready", lambda: self.http.get("/health").status_code == 200)
         except BaseException:
             self.close()
             raise
-        self._drain = threading.Thread(target=self._read_on, daemon=True)
-        self._drain.start()
-        self.http = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
-        eventually("ready", lambda: self.http.get("/health").status_code == 200)
 
     def _wait_for(self, mark):
         for line in self.process.stderr:
@@ -79,11 +79,19 @@ class Server:
         rows = self.get("/v1/log?limit=1")["records"]
         return rows[0] if rows else None
 
+    def closed_after(self, before):
+        """The newest row, once it is another one than before and its request has ended."""
+        def there():
+            row = self.newest()
+            return row and (before is None or row["id"] != before["id"]) and row["outcome"] != "open" and row
+
+        return eventually("row there and closed", there)
+
     def close(self):
         if self.http:
             self.http.close()
         self.process.terminate()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=120)
         self.process.stderr.close()
         self.home.cleanup()
 

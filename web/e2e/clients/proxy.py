@@ -35,7 +35,7 @@ class Proxy:
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 keep = {k: v for k, v in self.headers.items() if k.lower() in ("content-type", "accept", "authorization")}
-                with httpx.stream("POST", target + self.path, content=body, headers=keep, timeout=60, trust_env=False) as answer:
+                with httpx.stream("POST", target + self.path, content=body, headers=keep, timeout=120, trust_env=False) as answer:
                     self.send_response(answer.status_code)
                     self.send_header("Content-Type", answer.headers["Content-Type"])
                     self.send_header("Transfer-Encoding", "chunked")

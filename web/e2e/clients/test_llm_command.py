@@ -38,13 +38,14 @@ def test_text(command, reference, flags):
 
 
 def test_interrupt_frees_the_slot(command, server):
+    before = server.newest()
     process = command(*options(max_tokens=100_000, seed=1, logit_bias=str(NO_END).replace("'", '"')))
     assert len(process.stdout.read(3)) == 3
     assert server.get("/v1/status")["running"] == 1
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=120)
     eventually("slot free", lambda: server.get("/v1/status")["running"] == 0)
-    row = eventually("row closed", lambda: (r := server.newest())["outcome"] != "open" and r)
+    row = server.closed_after(before)
     assert row["outcome"] == "cancelled"
 
 

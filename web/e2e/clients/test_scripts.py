@@ -94,8 +94,7 @@ def test_abort_at_token_three_frees_the_slot(client, server):
         return server.get("/v1/status")["running"] == 0
 
     eventually("slot free", free)
-    row = eventually("row closed", lambda: (r := server.newest())["outcome"] != "open" and r)
-    assert before is None or row["id"] != before["id"]
+    row = server.closed_after(before)
     assert row["outcome"] == "cancelled"
     assert 3 <= row["completion_tokens"] < LONG
 
@@ -129,6 +128,7 @@ def test_a_seed_repeats(client):
 
 @clients("30 kilobytes")
 def test_a_prompt_of_30_kilobytes(client, server):
+    before = server.newest()
     assert client.complete(KILOBYTES_30, max_tokens=1, temperature=0).total_tokens > 10_000
-    row = server.newest()
+    row = server.closed_after(before)
     assert server.get("/v1/log/" + row["id"])["prompt"] == KILOBYTES_30
