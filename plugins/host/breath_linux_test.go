@@ -60,11 +60,10 @@ func TestCallsLetOthersIn(t *testing.T) {
 			slices.Sort(waits)
 			usual := waits[len(waits)/2]
 			t.Logf("%d stops, after %v of the %v that 5 calls took", len(waits), usual, last)
-			if usual > most {
-				t.Errorf("a guest went on for %v while the world was to stop", usual)
-			}
-			if last/5 < 2*most {
-				t.Errorf("a call takes %v: the test sees nothing", last/5)
+			// A guest that lets nobody in goes on to the end of its call, which on a fast
+			// processor may come within the bound.
+			if limit := min(most, last/5/3); usual > limit {
+				t.Errorf("a guest went on for %v while the world was to stop, want at most %v of calls of %v", usual, limit, last/5)
 			}
 			return
 		case <-time.After(time.Millisecond):

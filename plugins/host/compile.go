@@ -9,16 +9,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tetratelabs/wazero"
 )
 
-// What a child may take of a processor and of memory.
+// What a child may take of a processor and of memory. Go has memory for each processor that
+// it may use, which counts: on a machine of 64 a compiler would have less for its work than
+// elsewhere.
 const (
 	childSeconds = 10
 	childBytes   = 1 << 30
+	childThreads = 4
 )
 
 // moduleFile is what the child reads, in the folder that it is told.
@@ -82,6 +87,7 @@ func (r *Runtime) compileInChild(ctx context.Context, key [sha256.Size]byte, mod
 	defer cancel()
 	cmd := r.o.Compile(limited, dir)
 	cmd.WaitDelay = time.Second
+	boundThreads(cmd)
 	var said tail
 	cmd.Stdout, cmd.Stderr = nil, &said
 	if err := cmd.Run(); err != nil {
@@ -101,6 +107,11 @@ func (r *Runtime) compileInChild(ctx context.Context, key [sha256.Size]byte, mod
 		return transient("compile: %w", err)
 	}
 	return nil
+}
+
+// boundThreads has a child work in few threads from its first moment on.
+func boundThreads(cmd *exec.Cmd) {
+	cmd.Env = append(cmd.Environ(), "GOMAXPROCS="+strconv.Itoa(min(runtime.GOMAXPROCS(0), childThreads)))
 }
 
 // ErrTransient is a failure of Load that says more about the machine than about the file:
