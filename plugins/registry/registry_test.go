@@ -162,6 +162,37 @@ func TestFilesComeAndGo(t *testing.T) {
 	}
 }
 
+// An update is seen that has the size and, by a coarse clock of the file system, the time of
+// the file before it; and a file that is as it was is not loaded again.
+func TestUpdatesWithinATick(t *testing.T) {
+	dir, ctx := t.TempDir(), context.Background()
+	r := newRegistry(t, Options{Dir: dir})
+	tick := time.Now()
+	at := func(version string, when time.Time) {
+		t.Helper()
+		put(t, dir, "x.wasm", plugin("x", version, 0))
+		if err := os.Chtimes(filepath.Join(dir, "x.wasm"), when, when); err != nil {
+			t.Fatal(err)
+		}
+		r.Scan(ctx)
+	}
+	at("1.0.0", tick)
+	want(t, r, "x", "", "1.0.0", nil)
+	at("1.0.1", tick)
+	want(t, r, "x", "", "1.0.1", nil)
+	before, _ := r.List()
+	r.Scan(ctx)
+	if after, _ := r.List(); len(after) != 1 || after[0].Loaded != before[0].Loaded {
+		t.Errorf("loaded again: %+v", after)
+	}
+	// The partner: what changed long ago is told by its size and time.
+	long := tick.Add(-time.Hour)
+	at("1.0.2", long)
+	want(t, r, "x", "", "1.0.2", nil)
+	at("1.0.3", long)
+	want(t, r, "x", "", "1.0.2", nil)
+}
+
 // A hundred swaps under load: no request fails, and each finishes with the version that
 // it began with.
 func TestSwapsUnderLoad(t *testing.T) {

@@ -21,6 +21,11 @@ import (
 // they were.
 const rehash = 30
 
+// young is how long after its last change a file is read at each scan: one that is changed
+// twice within a tick of its file system's clock (2 s on FAT) may have the same size and time
+// both times.
+const young = 2 * time.Second
+
 // A file that failed for no fault of its own (a machine too busy, a full disk) is tried
 // again after these times.
 const (
@@ -32,7 +37,8 @@ const (
 type source struct {
 	size     int64
 	modified time.Time
-	age      int // scans since it was read
+	settled  bool // it was read when its last change was a while ago
+	age      int  // scans since it was read
 	hash     [sha256.Size]byte
 	builtIn  bool
 	latest   [sha256.Size]byte // of the file when it was read; hash, but for one that is tried again
@@ -153,14 +159,17 @@ func (r *Registry) scanFolder(ctx context.Context, folder fs.FS, prefix string, 
 			r.sources[place] = s
 		}
 		due := !s.retry.IsZero() && !r.o.Now().Before(s.retry)
-		if s.age++; s.age < rehash && !due && s.size == info.Size() && s.modified.Equal(info.ModTime()) {
+		same := s.size == info.Size() && s.modified.Equal(info.ModTime())
+		if s.age++; s.age < rehash && !due && same && s.settled {
 			continue
 		}
 		if builtIn && s.entry != nil { // the binary does not change
 			continue
 		}
+		again := same && !due && s.age < rehash
 		s.size, s.modified, s.age = info.Size(), info.ModTime(), 0
-		if r.scanFile(ctx, folder, f.Name(), place, s) {
+		s.settled = builtIn || time.Since(s.modified) > young // by the clock of the file system
+		if r.scanFile(ctx, folder, f.Name(), place, s, again) {
 			r.publish()
 		}
 		if ctx.Err() != nil {
@@ -173,11 +182,12 @@ func (r *Registry) scanFolder(ctx context.Context, folder fs.FS, prefix string, 
 }
 
 // scanFile reads a file and loads it where its hash is new. It tells whether anything
-// changed.
-func (r *Registry) scanFile(ctx context.Context, folder fs.FS, name, place string, s *source) (changed bool) {
+// changed. again says that the file looks as it did when it was read: one that failed then,
+// and still is what it was, waits until it is tried again.
+func (r *Registry) scanFile(ctx context.Context, folder fs.FS, name, place string, s *source, again bool) (changed bool) {
 	file, err := readFile(folder, name)
 	hash := sha256.Sum256(file)
-	if err == nil && hash == s.hash {
+	if err == nil && hash == s.hash || again && (err != nil || hash == s.latest) {
 		return false
 	}
 	was := s.hash
