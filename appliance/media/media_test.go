@@ -252,9 +252,13 @@ func TestF56BrokenPicturesAreRefusedSoon(t *testing.T) {
 		if strings.HasPrefix(name, "wav") {
 			kind = appliance.Audio
 		}
-		begin := cputime.Used()
-		_, err := read(kind, `["`+b64(data)+`"]`)
-		took := cputime.Used() - begin
+		var err error
+		took := time.Hour
+		for range 3 { // the garbage collector may be at work
+			begin := cputime.Used()
+			_, err = read(kind, `["`+b64(data)+`"]`)
+			took = min(took, cputime.Used()-begin)
+		}
 		var e *appliance.Error
 		if !errors.As(err, &e) || e.Param != string(kind)+"[0]" || e.Code != CodeBroken && e.Code != CodeUnknownType {
 			t.Errorf("%s: %v", name, err)

@@ -232,6 +232,9 @@ func (e *Engine) run(ctx context.Context, data []byte, args []string, f func(io.
 		return err
 	}
 	if err := cmd.Start(); err != nil {
+		if ctx.Err() == nil && limited.Err() != nil {
+			return ErrTime // it was over before the child began
+		}
 		return err
 	}
 	stopped, err := f(out)

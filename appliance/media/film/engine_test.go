@@ -322,10 +322,11 @@ func TestStops(t *testing.T) {
 			t.Errorf("cancelled: %v", err)
 		}
 	}
-	e.o.Time = time.Millisecond
-	for _, err := range e.Frames(context.Background(), data, i, p) {
-		if !errors.Is(err, ErrTime) {
-			t.Errorf("after a millisecond: %v, want ErrTime", err)
+	for _, e.o.Time = range []time.Duration{time.Millisecond, time.Nanosecond} { // the child may not have begun
+		for _, err := range e.Frames(context.Background(), data, i, p) {
+			if !errors.Is(err, ErrTime) {
+				t.Errorf("after %v: %v, want ErrTime", e.o.Time, err)
+			}
 		}
 	}
 	now := runtime.NumGoroutine()
