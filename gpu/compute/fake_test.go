@@ -14,7 +14,8 @@ type fakeDevice struct {
 	programs int // open ones
 	buffers  int // open ones
 	waits    []time.Duration
-	took     time.Duration // what a submission takes
+	took     time.Duration // what a submission takes, by the device's clock
+	clock    time.Duration // which goes on in waits alone
 	software bool
 
 	failSubmit, failWait error
@@ -44,6 +45,13 @@ func (d *fakeDevice) NewBuffer(size int64, u device.Usage) (device.Buffer, error
 	}
 	d.buffers++
 	return &fakeBuffer{d: d, data: make([]byte, size)}, nil
+}
+
+// onClockOf has a backend measure by the clock of its device: no other program takes time
+// on it.
+func onClockOf(d *fakeDevice, b *Backend) *Backend {
+	b.now = func() time.Time { return time.Unix(0, 0).Add(d.clock) }
+	return b
 }
 
 type fakeBuffer struct {
@@ -133,7 +141,7 @@ func (d *fakeDevice) Submit(p device.Program) (device.Fence, error) {
 
 func (d *fakeDevice) Wait(timeout time.Duration) error {
 	d.waits = append(d.waits, timeout)
-	time.Sleep(d.took)
+	d.clock += d.took
 	return d.failWait
 }
 

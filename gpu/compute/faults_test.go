@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"ganglion/gpu/archtest"
 	"ganglion/gpu/cpu"
@@ -179,7 +178,7 @@ func (r *faultRig) outOfMemory(t *testing.T) {
 // hang has a fence never pass, in the prompt, behind it and at the story's end.
 func (r *faultRig) hang(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 7, 20, 35, storySteps} {
-		o := r.play(t, Options{Deadline: 500 * time.Millisecond}, storySteps, devicetest.Fault{Kind: devicetest.Hang, N: n})
+		o := r.play(t, Options{}, storySteps, devicetest.Fault{Kind: devicetest.Hang, N: n, Soon: true})
 		r.holds(t, fmt.Sprintf("hangs at submission %d", n), o, true)
 	}
 }

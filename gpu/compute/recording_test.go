@@ -51,7 +51,7 @@ func TestCutsByPredictedTime(t *testing.T) {
 func TestCutsFollowThePace(t *testing.T) {
 	const ms = firstBytes / 1000
 	d := newFake()
-	b := New(d, Options{})
+	b := onClockOf(d, New(d, Options{}))
 	c := cutsOf(t, b, 5*ms, 5*ms, 5*ms, 5*ms)
 	d.took = 100 * time.Millisecond
 	for run, want := range [][]int{{3, 1}, {1, 1, 1, 1}} { // in the first run drivers compile

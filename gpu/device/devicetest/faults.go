@@ -29,6 +29,9 @@ type Fault struct {
 	// From means that every one after the N-th fails too.
 	N    int
 	From bool
+	// Soon has a wait for a Hang end at once, as if its time were over: what is waited for
+	// besides can then have all the time that a busy machine takes.
+	Soon bool
 	// Kernel is the shader's name for WrongKernel and CompileFailed.
 	Kernel string
 	// Usage and Buffer choose the buffer of WrongTile: the Buffer-th of a usage, from 0.

@@ -172,6 +172,14 @@ func TestFateIsFinal(t *testing.T) {
 				t.Errorf("%s: call %d: %v", kind, i, err)
 			}
 		}
+		if kind == Hang { // the same, without the wait
+			r := newRig(t, Fault{Kind: Hang, N: 1, Soon: true})
+			f, err := r.d.Submit(r.program)
+			r.check(err)
+			if err := f.Wait(time.Hour); !errors.Is(err, want) || !errors.Is(r.d.Health(), want) {
+				t.Errorf("a hang that is known soon: %v, health %v", err, r.d.Health())
+			}
+		}
 		r.check(r.d.Close())
 		if !r.d.Device.(*adding).closed {
 			t.Error("the device under the faults was left open")

@@ -136,8 +136,8 @@ func (d *Faulty) Submit(dp device.Program) (device.Fence, error) {
 	if _, ok := d.strike(Stale, here); ok {
 		return &faultyFence{d: d}, nil
 	}
-	if _, ok := d.strike(Hang, here); ok {
-		return &faultyFence{d: d, fate: device.ErrTimeout}, nil
+	if h, ok := d.strike(Hang, here); ok {
+		return &faultyFence{d: d, fate: device.ErrTimeout, soon: h.Soon}, nil
 	}
 	if _, ok := d.strike(Lost, here); ok {
 		return &faultyFence{d: d, fate: device.ErrLost}, nil
@@ -233,6 +233,7 @@ func contents(ranges []device.Range) (all [][]byte, err error) {
 type faultyFence struct {
 	d     *Faulty
 	fate  error  // ErrLost, ErrTimeout
+	soon  bool   // see Fault
 	tile  *Fault // to alter when the submission has ended
 	inner []device.Fence
 }
@@ -241,7 +242,9 @@ type faultyFence struct {
 func (f *faultyFence) Wait(timeout time.Duration) error {
 	switch f.fate {
 	case device.ErrTimeout:
-		time.Sleep(timeout)
+		if !f.soon {
+			time.Sleep(timeout)
+		}
 		return f.d.end(f.fate)
 	case device.ErrLost:
 		return f.d.end(f.fate)

@@ -19,8 +19,7 @@ func TestWrapped(t *testing.T) {
 	}
 	for name, wrap := range wraps {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // most of the suite is waiting
-			Run(t, func(testing.TB) device.Device { return wrap(newFake("")) })
+			runOnOwnClock(t, func() device.Device { return wrap(newFake("")) })
 		})
 	}
 }

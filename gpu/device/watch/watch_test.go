@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ganglion/gpu/device"
@@ -136,62 +137,73 @@ var calls = []string{"buffer", "write", "kernel", "program", "submit", "wait", "
 // over, and all that follow do so at once, without entering the driver again. Where the
 // driver comes back after all the device is closed.
 func TestCallsComeBack(t *testing.T) {
-	short := 30 * time.Millisecond
 	for _, call := range calls {
 		t.Run(call, func(t *testing.T) {
-			d := newDriver(call)
-			w := New(d, Limits{Call: short, Compile: short, Close: short})
-			if err := w.Health(); err != nil {
-				t.Fatal(err)
-			}
-			if at, err := use(w); at != call || !errors.Is(err, device.ErrTimeout) {
-				t.Fatalf("%s gave %v", at, err)
-			}
-			if !errors.Is(w.Health(), device.ErrTimeout) {
-				t.Errorf("its health is %v", w.Health())
-			}
-			entered := d.entered.Load()
-			w.within = Limits{Call: time.Hour, Compile: time.Hour, Close: time.Hour} // a test that waits ends in no time it has
-			if at, err := use(w); at != "buffer" || !errors.Is(err, device.ErrTimeout) {
-				t.Errorf("afterwards %s gave %v", at, err)
-			}
-			b := &buffer{d: w, inner: part{d}}
-			for _, err := range []error{b.Write(0, nil), b.Read(0, nil), b.Close(), (&fence{w, part{d}}).Wait(time.Hour), (&program{w, part{d}, 1}).Close()} {
-				if !errors.Is(err, device.ErrTimeout) {
-					t.Errorf("afterwards a call gave %v", err)
-				}
-			}
-			if n := d.entered.Load(); n != entered {
-				t.Errorf("the driver was entered %d times more", n-entered)
-			}
-			if err := w.Close(); call != "close" && !errors.Is(err, device.ErrTimeout) {
-				t.Errorf("closing it gave %v", err)
-			}
-			close(d.let)
-			<-d.closed
+			synctest.Test(t, func(t *testing.T) { comesBack(t, call) })
 		})
 	}
+}
+
+// comesBack runs on a clock that goes on when everybody waits: however busy the machine is,
+// no call but the one that hangs takes any time.
+func comesBack(t *testing.T, call string) {
+	const short = 30 * time.Millisecond
+	d := newDriver(call)
+	w := New(d, Limits{Call: short, Compile: short, Close: short})
+	if err := w.Health(); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := use(w); at != call || !errors.Is(err, device.ErrTimeout) {
+		t.Fatalf("%s gave %v", at, err)
+	}
+	if !errors.Is(w.Health(), device.ErrTimeout) {
+		t.Errorf("its health is %v", w.Health())
+	}
+	entered := d.entered.Load()
+	from := time.Now()
+	if at, err := use(w); at != "buffer" || !errors.Is(err, device.ErrTimeout) {
+		t.Errorf("afterwards %s gave %v", at, err)
+	}
+	b := &buffer{d: w, inner: part{d}}
+	for _, err := range []error{b.Write(0, nil), b.Read(0, nil), b.Close(), (&fence{w, part{d}}).Wait(time.Hour), (&program{w, part{d}, 1}).Close()} {
+		if !errors.Is(err, device.ErrTimeout) {
+			t.Errorf("afterwards a call gave %v", err)
+		}
+	}
+	if took := time.Since(from); took > 0 {
+		t.Errorf("what followed took %v", took)
+	}
+	if n := d.entered.Load(); n != entered {
+		t.Errorf("the driver was entered %d times more", n-entered)
+	}
+	if err := w.Close(); call != "close" && !errors.Is(err, device.ErrTimeout) {
+		t.Errorf("closing it gave %v", err)
+	}
+	close(d.let)
+	<-d.closed
 }
 
 // The partner: without the watch a driver that hangs keeps who calls it, and a watched one
 // that does not hang loses nothing.
 func TestWithoutTheWatch(t *testing.T) {
 	for _, call := range calls {
-		d := newDriver(call)
-		back := make(chan string, 1)
-		go func() {
-			at, _ := use(d)
-			back <- at
-		}()
-		select {
-		case at := <-back:
-			t.Errorf("%s came back, at %s", call, at)
-		case <-time.After(60 * time.Millisecond):
-		}
-		close(d.let)
-		if at := <-back; at != "close" {
-			t.Errorf("let go, it ended at %s", at)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			d := newDriver(call)
+			back := make(chan string, 1)
+			go func() {
+				at, _ := use(d)
+				back <- at
+			}()
+			select {
+			case at := <-back:
+				t.Errorf("%s came back, at %s", call, at)
+			case <-time.After(time.Hour):
+			}
+			close(d.let)
+			if at := <-back; at != "close" {
+				t.Errorf("let go, it ended at %s", at)
+			}
+		})
 	}
 	if at, err := use(New(newDriver(""), Limits{})); at != "close" || err != nil {
 		t.Errorf("a good driver: %s gave %v", at, err)
