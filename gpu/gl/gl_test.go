@@ -92,7 +92,7 @@ func TestRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			f := must(d.Submit(p))
-			if err := f.Wait(10 * time.Second); err != nil {
+			if err := f.Wait(time.Minute); err != nil {
 				t.Fatal(err)
 			}
 			if d.Caps().Timer && (len(f.Times()) != 2 || f.Times()[0] <= 0) {
