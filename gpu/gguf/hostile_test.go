@@ -137,6 +137,11 @@ func refuse(t *testing.T, file raw, offset int, field, fact string) {
 	_, err := Open(path)
 	took := cputime.Used() - start
 	runtime.ReadMemStats(&after)
+	for n := 0; n < 3 && took > 100*time.Millisecond; n++ { // the garbage collector may be at work
+		start = cputime.Used()
+		_, err = Open(path)
+		took = min(took, cputime.Used()-start)
+	}
 	refused(t, err, fmt.Sprintf("gguf: %s: byte %d, %s: ", path, offset, field), fact)
 	var format *FormatError
 	if !errors.As(err, &format) {
