@@ -68,12 +68,12 @@ func (blankFence) Wait(time.Duration) error { return nil }
 func (blankFence) Times() []time.Duration   { return nil }
 
 // unused asks the questions of a probe on blank devices, in the form with texel fetches where
-// there are texels, and returns the kernels that none of them used.
+// there are texels, and returns the kernels of the base set that none of them used.
 func unused(t *testing.T, texels []int64, modes ...ops.Numerics) (names []string) {
 	t.Helper()
 	used := map[string]bool{}
 	for _, n := range texels {
-		b := compute.New(&blank{texels: n, kernels: used}, compute.Options{})
+		b := compute.New(&blank{texels: n, kernels: used}, compute.Options{Variants: variantNames()})
 		probe.Ask(b, modes, func(a probe.Answer) {
 			if a.Missing {
 				t.Errorf("no kernel for %s in %s mode: %s", a.Name, a.Mode, a.Fault)
@@ -84,11 +84,22 @@ func unused(t *testing.T, texels []int64, modes ...ops.Numerics) (names []string
 		}
 	}
 	for _, s := range kernels.All() {
-		if !used[s.Name] && !strings.HasPrefix(s.Name, "read") { // a measurement, which checks itself
+		if used[s.Name] && s.Needs != "" {
+			t.Errorf("%s was used without %s", s.Name, s.Needs)
+		}
+		if !used[s.Name] && s.Needs == "" && !strings.HasPrefix(s.Name, "read") { // a measurement, which checks itself
 			names = append(names, s.Name)
 		}
 	}
 	slices.Sort(names)
+	return names
+}
+
+// variantNames are the kernels that make use of abilities.
+func variantNames() (names []string) {
+	for _, s := range kernels.Variants() {
+		names = append(names, s.Name)
+	}
 	return names
 }
 

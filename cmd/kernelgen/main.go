@@ -122,7 +122,11 @@ func generate(files fs.FS, pkg string) (map[string][]byte, error) {
 	shaders, errs := compileAll(files, sources)
 	var failed []string
 	made := map[string][]byte{}
-	for i, s := range shaders {
+	for i := range shaders {
+		s := &shaders[i]
+		if errs[i] == nil {
+			errs[i] = s.findBase(shaders)
+		}
 		if errs[i] != nil {
 			failed = append(failed, fmt.Sprintf("%s: %v", sources[i], errs[i]))
 			continue
@@ -134,6 +138,27 @@ func generate(files fs.FS, pkg string) (map[string][]byte, error) {
 	}
 	made["table.go"], err = tableText(compiler, pkg, shaders)
 	return made, err
+}
+
+// findBase names the kernel of the base set that a variant can stand for, and checks that
+// it can.
+func (k *kernel) findBase(all []kernel) error {
+	if k.Needs == "" {
+		return nil
+	}
+	base, named := strings.CutSuffix(k.Name, "_"+string(k.Needs))
+	at := slices.IndexFunc(all, func(o kernel) bool { return o.Name == base })
+	switch {
+	case !named:
+		return fmt.Errorf("kernelgen: it needs %s, so its name must end with _%s", k.Needs, k.Needs)
+	case at < 0:
+		return fmt.Errorf("kernelgen: a variant of %s, which there is not", base)
+	}
+	if b := all[at]; !slices.Equal(k.Bindings, b.Bindings) || !slices.Equal(k.Constants, b.Constants) || k.ParamBytes != b.ParamBytes {
+		return fmt.Errorf("kernelgen: other bindings, constants or parameters than %s", base)
+	}
+	k.Base = base
+	return nil
 }
 
 // compilers is how many glslc run at once.
@@ -209,6 +234,9 @@ func tableText(compiler, pkg string, shaders []kernel) ([]byte, error) {
 	b.WriteString("var table = []device.Shader{\n")
 	for _, s := range shaders {
 		fmt.Fprintf(&b, "\t{\n\t\tName: %q, ParamBytes: %d,\n", s.Name, s.ParamBytes)
+		if s.Needs != "" {
+			fmt.Fprintf(&b, "\t\tNeeds: %q, Base: %q,\n", s.Needs, s.Base)
+		}
 		if s.shared != "" {
 			fmt.Fprintf(&b, "\t\tShared: func(c []uint32) int { return %s },\n", s.shared)
 		}

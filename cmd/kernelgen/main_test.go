@@ -179,3 +179,43 @@ func TestBrokenModules(t *testing.T) {
 		}
 	}
 }
+
+// plainKernel and subgroupKernel are a kernel and a variant of it.
+const plainKernel = `
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint WG = 64;
+layout(std430, binding = 0) buffer Out { uint y[]; };
+void main() { y[0] = WG; }
+`
+const subgroupKernel = "#extension GL_KHR_shader_subgroup_arithmetic : require\n" + `
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint WG = 64;
+layout(std430, binding = 0) buffer Out { uint y[]; };
+void main() { y[0] = subgroupMax(y[1]); }
+`
+
+// A kernel that needs an ability says so in the table, and stands for another one of the
+// same form; anything else beyond the floor is refused.
+func TestVariants(t *testing.T) {
+	needGlslc(t)
+	for _, tt := range []struct{ name, variant, text, want string }{
+		{"a variant", "k_subgroup", subgroupKernel, ""},
+		{"another name", "other", subgroupKernel, "must end with _subgroup"},
+		{"no base", "other_subgroup", subgroupKernel, "variant of other, which there is not"},
+		{"another form", "k_subgroup", strings.Replace(subgroupKernel, "WG = 64", "WG = 32", 1), "other bindings, constants or parameters"},
+		{"beyond abilities", "k_subgroup", strings.Replace(plainKernel, "y[0] = WG", "double d = double(y[1]); y[0] = uint(d * d)", 1), "capability 10 is neither"},
+		{"two abilities", "k_subgroup", strings.NewReplacer("void main", "#extension GL_EXT_spirv_intrinsics : require\nspirv_instruction(capabilities = [6019], id = 128) uint sum(uint a, uint b);\nvoid main",
+			"subgroupMax(y[1])", "sum(subgroupMax(y[1]), y[2])").Replace(subgroupKernel), "in one kernel"},
+	} {
+		made, err := generate(fstest.MapFS{"k.comp": {Data: []byte(plainKernel)}, tt.variant + ".comp": {Data: []byte(tt.text)}}, "kernels")
+		if tt.want != "" {
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s: %v, want an error with %q", tt.name, err, tt.want)
+			}
+			continue
+		}
+		if err != nil || !bytes.Contains(made["table.go"], []byte(`Needs: "subgroup", Base: "k"`)) {
+			t.Errorf("%s: %v, %s", tt.name, err, made["table.go"])
+		}
+	}
+}

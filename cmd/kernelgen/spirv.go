@@ -15,6 +15,7 @@ const (
 	magic = 0x07230203
 
 	opName           = 5
+	opCapability     = 17
 	opTypeInt        = 21
 	opTypeFloat      = 22
 	opTypeVector     = 23
@@ -86,6 +87,7 @@ type module struct {
 	readOnly map[uint32]bool        // variables and structs that are not written
 	offsets  map[uint32]uint32      // of a struct: the largest offset of a member
 	vars     []instruction
+	needs    []uint32 // capabilities
 }
 
 // text reads a literal string.
@@ -114,6 +116,8 @@ func parse(spirv []byte) (*module, error) {
 func (m *module) read(i instruction) {
 	w := i.words
 	switch i.op {
+	case opCapability:
+		m.needs = append(m.needs, w[0])
 	case opName:
 		m.names[w[0]] = text(w[1:])
 	case opTypeInt, opTypeFloat, opTypeVector, opTypeImage, opTypeSampled, opTypeArray, opTypeStruct, opTypePointer:
@@ -200,6 +204,30 @@ func parenthesised(e string) string {
 	return "(" + e + ")"
 }
 
+// abilities are the capabilities that modules may ask for (SPIR-V, section 3.31): those of
+// the floor, and those of abilities.
+var abilities = map[uint32]device.Ability{
+	0: "", 1: "", 46: "", // Matrix, Shader, SampledBuffer
+	61: device.Subgroups, 63: device.Subgroups, // GroupNonUniform, GroupNonUniformArithmetic
+	6018: device.Dot4, 6019: device.Dot4, // DotProductInput4x8BitPacked, DotProduct
+}
+
+// ability is what a module needs beyond the floor.
+func (m *module) ability() (needs device.Ability, err error) {
+	for _, c := range m.needs {
+		a, known := abilities[c]
+		switch {
+		case !known:
+			return "", fmt.Errorf("kernelgen: capability %d is neither of the floor nor of an ability", c)
+		case a != "" && needs != "" && a != needs:
+			return "", fmt.Errorf("kernelgen: abilities %s and %s in one kernel", needs, a)
+		case a != "":
+			needs = a
+		}
+	}
+	return needs, nil
+}
+
 // kernel is what is made of a text: the table's entry, and the shared memory as an
 // expression in Go of the values c of the constants.
 type kernel struct {
@@ -221,6 +249,9 @@ func reflect(name string, spirv []byte) (kernel, error) {
 	s := kernel{Shader: device.Shader{Name: name}}
 	m, err := parse(spirv)
 	if err != nil {
+		return s, err
+	}
+	if s.Needs, err = m.ability(); err != nil {
 		return s, err
 	}
 	bindings := map[uint32]device.Binding{}

@@ -28,6 +28,9 @@ type Options struct {
 	Shared bool
 	// Plain leaves every operation a dispatch of its own (see fusion).
 	Plain bool
+	// Variants are kernels that fast mode takes in place of those of the base set where the
+	// device has what they need; others are not taken. See gpu/kernels/README.md.
+	Variants []string
 	// Inexact refuses exact mode: the driver was found to break its contract (gpu/probe).
 	Inexact bool
 	// Deadline is what a submission may take beyond its predicted time before the device
@@ -55,7 +58,8 @@ type Backend struct {
 	tempWrap int64 // see tempWrap; another one in tests
 	window   int64 // see windowBytes; a smaller one in tests
 	tiles    tiling
-	now      func() time.Time // what runs are measured by; another one in tests
+	variants map[string]string // by the kernel that they stand for
+	now      func() time.Time  // what runs are measured by; another one in tests
 
 	mu      sync.Mutex // of the device and all below
 	kernels map[string]device.Kernel
@@ -85,6 +89,12 @@ func New(d device.Device, o Options) *Backend {
 	b := &Backend{dev: d, opts: o, tempWrap: tempWrap, window: windowBytes, tiles: tiling{fewRows, tiledGroups}, now: time.Now, kernels: make(map[string]device.Kernel)}
 	if d.Info().Software {
 		b.tiles.few = math.MaxInt
+	}
+	b.variants = make(map[string]string)
+	for _, name := range o.Variants {
+		if s := o.Shaders(name); s != nil && s.Needs != "" && d.Caps().Has(s.Needs) {
+			b.variants[s.Base] = name
+		}
 	}
 	return b
 }

@@ -102,7 +102,46 @@ func BenchmarkTiles(b *testing.B) {
 	}
 }
 
-func benchmarkMatMul(b *testing.B, dev device.Device, mode ops.Numerics, typ tensor.Type, rows, few int) {
+// BenchmarkDots gives the same of the texts for GPUs in fast mode, of the base set and of
+// those with dot products of bytes: products of a row, and of 64 by tiles.
+func BenchmarkDots(b *testing.B) {
+	for _, typ := range []tensor.Type{tensor.Q4_0, tensor.Q4_K, tensor.Q5_0, tensor.Q6_K, tensor.Q8_0} {
+		for _, rows := range []int{1, 64} {
+			for name, variants := range map[string][]string{"base": nil, "dot4": allVariants()} {
+				b.Run(fmt.Sprintf("%s/%d/%s", typ, rows, name), func(b *testing.B) {
+					benchmarkMatMul(b, devicetest.AsHardware(plain[0].device(b)), ops.Fast, typ, rows, fewRows, variants...)
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkHeads gives the time of the kernels that choose the best 256 of 262,144 logits,
+// of the base set and with subgroups, on a renderer that passes for a GPU.
+func BenchmarkHeads(b *testing.B) {
+	for name, variants := range map[string][]string{"base": nil, "subgroup": allVariants()} {
+		b.Run(name, func(b *testing.B) {
+			watch := &stopwatch{Device: devicetest.AsHardware(plain[0].device(b)), word: "heads_"}
+			backend := New(watch, Options{Shared: true, Deadline: 2 * time.Minute, Variants: variants})
+			defer backend.Close()
+			p := headsOf(b, backend, 262144, 1)
+			row := make([]float32, 262144)
+			r := rand.New(rand.NewPCG(1, 2))
+			for i := range row {
+				row[i] = float32(r.NormFloat64())
+			}
+			rows, wants := [][]float32{row}, []ops.Want{{Kind: ops.WantTop, K: topMost}}
+			runHeads(b, p, rows, wants) // compiles
+			watch.sum = 0
+			for b.Loop() {
+				runHeads(b, p, rows, wants)
+			}
+			b.ReportMetric(watch.sum.Seconds()*1000/float64(b.N), "ms/heads")
+		})
+	}
+}
+
+func benchmarkMatMul(b *testing.B, dev device.Device, mode ops.Numerics, typ tensor.Type, rows, few int, variants ...string) {
 	if !dev.Caps().Timer {
 		b.Skip("the device tells no times")
 	}
@@ -110,7 +149,7 @@ func benchmarkMatMul(b *testing.B, dev device.Device, mode ops.Numerics, typ ten
 	w := blocks(rand.New(rand.NewPCG(1, 2)), typ, cols, out)
 	p := opstest.Plan("bench", cols, func(p *ops.Builder, row ops.View) ops.View { return p.MatMul("y", p.Weight(w), nil, row) })
 	watch := &stopwatch{Device: dev, word: "matmul_"}
-	backend := New(watch, Options{Shared: true, Deadline: 2 * time.Minute})
+	backend := New(watch, Options{Shared: true, Deadline: 2 * time.Minute, Variants: variants})
 	defer backend.Close()
 	if !dev.Info().Software {
 		backend.tiles.few = few

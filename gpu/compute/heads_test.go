@@ -14,7 +14,7 @@ import (
 )
 
 // headsOf is a program whose logits are what the test writes: nothing but the heads.
-func headsOf(t *testing.T, b *Backend, vocab, outs int) *Program {
+func headsOf(t testing.TB, b *Backend, vocab, outs int) *Program {
 	t.Helper()
 	plan := ops.NewBuilder("heads")
 	plan.Buffer("embed", 4)
@@ -37,7 +37,7 @@ func headsOf(t *testing.T, b *Backend, vocab, outs int) *Program {
 }
 
 // runHeads runs the heads of rows of logits.
-func runHeads(t *testing.T, p *Program, rows [][]float32, wants []ops.Want) []ops.Head {
+func runHeads(t testing.TB, p *Program, rows [][]float32, wants []ops.Want) []ops.Head {
 	t.Helper()
 	b := &ops.Batch{Want: wants}
 	rec := p.lists[listKey{chunks: 1}]

@@ -55,12 +55,13 @@ func TestLimitProfiles(t *testing.T) {
 // underLimits asks a device all questions, runs a model on it and looks for violations.
 func underLimits(t *testing.T, dev *devicetest.Limited, path string, tokens []int32, want []float32) {
 	used := map[string]bool{}
-	o := Options{Shared: true, Deadline: 5 * time.Minute, Shaders: func(name string) *device.Shader {
+	o := Options{Shared: true, Deadline: 5 * time.Minute, Variants: allVariants(), Shaders: func(name string) *device.Shader {
 		used[name] = true
 		return kernels.Get(name)
 	}}
 	b := New(dev, o)
 	defer b.Close()
+	clear(used) // New looks for variants
 	all := os.Getenv("GANGLION_GPU_ALL") != ""
 	if asked := all || strings.HasSuffix(t.Name(), "/webgpu-floor"); asked {
 		probe.Ask(b, []ops.Numerics{ops.Exact, ops.Fast}, func(a probe.Answer) {
@@ -68,7 +69,7 @@ func underLimits(t *testing.T, dev *devicetest.Limited, path string, tokens []in
 				t.Errorf("%+v", a)
 			}
 		})
-		defer everyKernel(t, used)
+		defer everyKernel(t, dev.Caps(), used)
 	}
 	got := enginetest.Logits(t, b, path, ops.Exact, tokens, 1)
 	if !archtest.SameBits(got, want) {
@@ -85,12 +86,15 @@ func underLimits(t *testing.T, dev *devicetest.Limited, path string, tokens []in
 // everyKernel reports kernels that were not used, but for those of texel fetches, which no
 // family has: the _texels variants, and attention_queries, which lays queries out for them;
 // for products by tiles and what chooses the best tokens and makes statistics, which renderers
-// do not get (TestTiledProducts and TestHeads have them); and for the measurement of reads,
-// which is no part of a model.
-func everyKernel(t *testing.T, used map[string]bool) {
+// do not get (TestTiledProducts and TestHeads have them); for the measurement of reads, which
+// is no part of a model; and for variants, which families without abilities do not get.
+func everyKernel(t *testing.T, caps device.Caps, used map[string]bool) {
 	for _, s := range kernels.All() {
 		apart := strings.HasPrefix(s.Name, "heads_top") || strings.HasPrefix(s.Name, "heads_stats")
-		if !used[s.Name] && !apart && !strings.HasSuffix(s.Name, texelsSuffix) && !strings.HasSuffix(s.Name, tiledSuffix) && s.Name != "attention_queries" && s.Name != "read" {
+		if !caps.Has(s.Needs) && used[s.Name] {
+			t.Errorf("%s was used without %s", s.Name, s.Needs)
+		}
+		if s.Needs == "" && !used[s.Name] && !apart && !strings.HasSuffix(s.Name, texelsSuffix) && !strings.HasSuffix(s.Name, tiledSuffix) && s.Name != "attention_queries" && s.Name != "read" {
 			t.Errorf("kernel %s was not tested", s.Name)
 		}
 	}

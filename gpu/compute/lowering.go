@@ -222,6 +222,9 @@ func (l *lowering) exact() bool { return l.rt.opts.Numerics == ops.Exact }
 // dispatch checks a command against its shader and the device's limits and appends it,
 // behind a barrier when it touches what was touched since the last one.
 func (l *lowering) dispatch(d dispatch) error {
+	if v, ok := l.rt.b.variants[d.kernel]; ok && !l.exact() {
+		d.kernel = v
+	}
 	s := l.rt.b.opts.Shaders(d.kernel)
 	if s == nil {
 		return fmt.Errorf("no kernel %q: %w", d.kernel, ops.ErrUnsupported)

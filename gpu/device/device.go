@@ -73,7 +73,7 @@ type Limits struct {
 type Caps struct {
 	Precise   bool // the shading language can forbid contraction
 	Subgroup  int  // invocations of a subgroup with arithmetic, 0 = none
-	Dot4      bool // accelerated dot products of four signed bytes
+	Dot4      bool // kernels can ask for dot products of four signed bytes, fast or not
 	Half      bool // arithmetic in halves
 	Timer     bool // Fence.Times works
 	HostShare bool // device memory is host memory: buffers are written without a copy

@@ -11,13 +11,43 @@ import (
 type Shader struct {
 	Name       string     // file name without .comp: "matvec_q4_k"
 	SPIRV      []byte     // for Vulkan 1.1
-	GLSL       string     // text with includes resolved, without version line and constants; see Text
+	GLSL       string     // text with includes resolved, without version line and constants; see Text. "": for Vulkan alone
 	Bindings   []Binding  // by binding number, without gaps
 	ParamBytes int        // size of the parameter block
 	Constants  []Constant // constant 0 is WG, the invocations of a workgroup
+	// Needs is what the kernel makes use of beyond the floor, "" in the base set. Such a
+	// kernel is a variant: Base names the kernel of the base set that it can stand for,
+	// with the same bindings, parameters, constants and results, to the bit.
+	Needs Ability
+	Base  string
 	// Shared gives the bytes of shared memory with the values of all constants; nil: none.
 	// See SharedBytes.
 	Shared func(c []uint32) int
+}
+
+// Ability is something beyond the floor that variants of kernels make use of.
+type Ability string
+
+// The abilities.
+const (
+	Subgroups Ability = "subgroup" // Caps.Subgroup: sums and maxima over a subgroup
+	Dot4      Ability = "dot4"     // Caps.Dot4; Vulkan alone has it
+)
+
+// Abilities lists all of them.
+func Abilities() []Ability { return []Ability{Subgroups, Dot4} }
+
+// Has tells whether a device has an ability. All have what the base set needs: none.
+func (c Caps) Has(a Ability) bool {
+	switch a {
+	case "":
+		return true
+	case Subgroups:
+		return c.Subgroup > 0
+	case Dot4:
+		return c.Dot4
+	}
+	return false
 }
 
 // Binding is one buffer of a shader: a storage buffer, or with Texels a buffer that is
@@ -70,6 +100,9 @@ const preciseIfThere = "#extension GL_EXT_gpu_shader5 : enable\n" +
 const texels = "precision highp usamplerBuffer;\n"
 const texelsES31 = "#extension GL_EXT_texture_buffer : enable\n#extension GL_OES_texture_buffer : enable\n"
 
+// subgroups are the lines that a text of OpenGL needs for Subgroups.
+const subgroups = "#extension GL_KHR_shader_subgroup_basic : require\n#extension GL_KHR_shader_subgroup_arithmetic : require\n"
+
 func (s *Shader) hasTexels() bool {
 	return slices.ContainsFunc(s.Bindings, func(b Binding) bool { return b.Texels })
 }
@@ -102,6 +135,9 @@ func (s *Shader) SharedBytes(constants []uint32) int {
 func (s *Shader) Text(d Dialect, constants []uint32) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "#version %s\n", d)
+	if s.Needs == Subgroups {
+		b.WriteString(subgroups)
+	}
 	if d == GLSL310ES && s.hasTexels() {
 		b.WriteString(texelsES31)
 	}

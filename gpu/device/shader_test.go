@@ -44,3 +44,26 @@ func TestTextOfTexels(t *testing.T) {
 		t.Errorf("GLSL 4.30 with precisions: %q", got)
 	}
 }
+
+func TestTextOfSubgroups(t *testing.T) {
+	s := &Shader{GLSL: "body\n", Needs: Subgroups}
+	for _, d := range []Dialect{GLSL430, GLSL320ES, GLSL310ES} {
+		want := "#version " + d.String() + "\n#extension GL_KHR_shader_subgroup_basic : require\n#extension GL_KHR_shader_subgroup_arithmetic : require\n"
+		if got := s.Text(d, nil); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q at the beginning", d, got, want)
+		}
+	}
+}
+
+func TestCapsHave(t *testing.T) {
+	for a, with := range map[Ability]Caps{Subgroups: {Subgroup: 8}, Dot4: {Dot4: true}} {
+		for _, b := range Abilities() {
+			if got := with.Has(b); got != (a == b) {
+				t.Errorf("%+v has %s: %v", with, b, got)
+			}
+		}
+	}
+	if c := (Caps{}); !c.Has("") || c.Has("none") {
+		t.Error("a device without abilities has what it has not")
+	}
+}

@@ -56,6 +56,9 @@ func (c *context) NewKernel(s *device.Shader, constants []uint32) (device.Kernel
 
 // fits checks what a shader asks for against the device's limits.
 func (c *context) fits(s *device.Shader, constants []uint32) error {
+	if !c.Caps().Has(s.Needs) {
+		return fmt.Errorf("it needs %s: %w", s.Needs, device.ErrUnsupported)
+	}
 	if len(constants) > len(s.Constants) {
 		return fmt.Errorf("%d constants, the shader has %d", len(constants), len(s.Constants))
 	}

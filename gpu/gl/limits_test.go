@@ -121,6 +121,7 @@ func TestKernelLimits(t *testing.T) {
 		{"larger workgroup", func(s *device.Shader) {}, []uint32{uint32(l.Invocations) + 1}, device.ErrLimit, "invocations"},
 		{"shared memory", func(s *device.Shader) { s.Shared = func([]uint32) int { return l.SharedBytes + 1 } }, nil, device.ErrLimit, "shared"},
 		{"parameters", func(s *device.Shader) { s.ParamBytes = l.ParamBytes + 4 }, nil, device.ErrLimit, "parameters"},
+		{"ability", func(s *device.Shader) { s.Needs = device.Dot4 }, nil, device.ErrUnsupported, "dot4"},
 		{"bindings", func(s *device.Shader) { s.Bindings = make([]device.Binding, l.StorageBuffers+1) }, nil, device.ErrLimit, "storage buffers"},
 		{"constants", func(s *device.Shader) {}, []uint32{64, 1, 1}, errAny, "3 constants, the shader has 2"},
 		{"text", func(s *device.Shader) { s.GLSL = "LOCAL_SIZE\nvoid main() { nonsense(); }\n" }, nil, device.ErrCompile, "nonsense"},

@@ -8,8 +8,8 @@ Block blockOf(uint tile, uint b) {
 
 #ifdef TEXEL // LLVM multiplies well what it knows to be positive
 #define LESS 128
-ivec4 numbers(Block k, uint quad) { return bytes(word(quad < 4u ? k.q0 : k.q1, quad & 3u) ^ 0x80808080u); }
+Quad numbers(Block k, uint quad) { return bytes(word(quad < 4u ? k.q0 : k.q1, quad & 3u) ^ 0x80808080u); }
 #else
 #define LESS 0
-ivec4 numbers(Block k, uint quad) { return signedBytes(word(quad < 4u ? k.q0 : k.q1, quad & 3u)); }
+Quad numbers(Block k, uint quad) { return signedBytes(word(quad < 4u ? k.q0 : k.q1, quad & 3u)); }
 #endif

@@ -3,13 +3,21 @@
 // what a code is less than its number. They are int: converting uint to float takes
 // several instructions where a machine has only signed conversions.
 
-// The four bytes of a word, as they are or as two's complement.
+// The four bytes of a word, as they are or as two's complement. Dot products (dot4.glsl)
+// take them as they lie, for which numbers below 128 are signed bytes as well.
+#ifdef DOT4
+#define Quad uint
+uint bytes(uint v) { return v; }
+uint signedBytes(uint v) { return v; }
+#else
+#define Quad ivec4
 ivec4 bytes(uint v) {
 	return ivec4(int(v & 255u), int((v >> 8) & 255u), int((v >> 16) & 255u), int(v >> 24));
 }
 ivec4 signedBytes(uint v) {
 	return ivec4(int(v << 24) >> 24, int(v << 16) >> 24, int(v << 8) >> 24, int(v) >> 24);
 }
+#endif
 
 // Quad i (0 or 1) of a word of nibbles, as bytes.
 uint nibbles(uint v, uint i) { return (v >> (4u * i)) & 0x0F0F0F0Fu; }

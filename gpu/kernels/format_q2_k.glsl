@@ -16,7 +16,7 @@ Block blockOf(uint tile, uint b) {
 }
 
 #define LESS 0
-ivec4 numbers(Block k, uint quad) { return bytes(pairsLow(quad < 4u ? k.q.x : k.q.y, quad & 3u)); }
+Quad numbers(Block k, uint quad) { return bytes(pairsLow(quad < 4u ? k.q.x : k.q.y, quad & 3u)); }
 
 void scalesOf(Super s, uint b, uint tile, out vec2 d, out vec2 m) {
 	uint sc = ((b & 4u) == 0u ? s.bits.x : s.bits.y) >> (8u * (b & 3u));

@@ -15,7 +15,7 @@ Block blockOf(uint tile, uint b) {
 }
 
 #define LESS 4
-ivec4 numbers(Block k, uint quad) {
+Quad numbers(Block k, uint quad) {
 	return bytes(pairsLow(quad < 4u ? k.q.x : k.q.y, quad & 3u) | bitsTwo(k.high, quad));
 }
 

@@ -5,4 +5,4 @@
 #include "nibble_block.glsl"
 
 #define LESS 0
-ivec4 numbers(Block k, uint quad) { return bytes(nibbles(word(k.q, quad >> 1), quad & 1u)); }
+Quad numbers(Block k, uint quad) { return bytes(nibbles(word(k.q, quad >> 1), quad & 1u)); }

@@ -5,4 +5,4 @@
 #include "five_block.glsl"
 
 #define LESS 0
-ivec4 numbers(Block k, uint quad) { return bytes(stored(k, quad)); }
+Quad numbers(Block k, uint quad) { return bytes(stored(k, quad)); }

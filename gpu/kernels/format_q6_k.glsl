@@ -15,7 +15,7 @@ Block blockOf(uint tile, uint b) {
 }
 
 #define LESS 32
-ivec4 numbers(Block k, uint quad) {
+Quad numbers(Block k, uint quad) {
 	uint low = nibbles(word(k.q, quad >> 1), quad & 1u);
 	return bytes(low | pairsHigh(quad < 4u ? k.high.x : k.high.y, quad & 3u));
 }

@@ -30,8 +30,10 @@ var load = sync.OnceValue(func() map[string]*device.Shader {
 		if err != nil {
 			panic(fmt.Sprintf("kernels: %s: %v: run go run ./cmd/kernelgen", s.Name, err))
 		}
-		if s.GLSL, err = include.Resolve(texts, s.Name+".comp"); err != nil {
-			panic(fmt.Sprintf("kernels: %s: %v: run go run ./cmd/kernelgen", s.Name, err))
+		if s.Needs != device.Dot4 { // which no text of OpenGL can ask for
+			if s.GLSL, err = include.Resolve(texts, s.Name+".comp"); err != nil {
+				panic(fmt.Sprintf("kernels: %s: %v: run go run ./cmd/kernelgen", s.Name, err))
+			}
 		}
 		s.SPIRV = spirv
 		shaders[s.Name] = &s
@@ -42,6 +44,17 @@ var load = sync.OnceValue(func() map[string]*device.Shader {
 // Get is the shader of a name, nil when there is none. Shaders are shared and must not
 // be changed; it may be called from any goroutine.
 func Get(name string) *device.Shader { return load()[name] }
+
+// Variants lists the shaders that can stand for one of the base set where a device has what
+// they need, by name.
+func Variants() (all []*device.Shader) {
+	for _, s := range All() {
+		if s.Needs != "" {
+			all = append(all, s)
+		}
+	}
+	return all
+}
 
 // All lists every shader by name.
 func All() []*device.Shader {

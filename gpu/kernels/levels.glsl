@@ -6,7 +6,7 @@ int level(uint i) {
 }
 
 #define LESS 0
-ivec4 numbers(Block k, uint quad) {
+Quad numbers(Block k, uint quad) {
 	uint v = nibbles(word(k.q, quad >> 1), quad & 1u);
 	return ivec4(level(v & 15u), level((v >> 8) & 15u), level((v >> 16) & 15u), level(v >> 24));
 }

@@ -19,17 +19,29 @@
 //
 // Vectors are over the rows of x; what XROWS = 1 does not need of them falls away when
 // the kernel is compiled.
+//
+// With DOT4 the sums are made of dot products (dot4.glsl).
 #include "product_place.glsl"
+#ifdef DOT4
+#include "dot4.glsl"
+#endif
 
 #define PARTS (WG / 32u)
 #include "product_chain.glsl"
 #define XBLOCK (XTEXELS + 1u)
 
-vec4 high[4]; // by tile: the sums of a group
-vec4 low[4];
-vec4 lanes[32]; // [slot][tile]
-mat4 xHigh;     // a quad of each row of x
+#ifdef DOT4
+#define Sums ivec4
+uvec4 xHigh;    // a quad of each row of x
+uvec4 xLow;
+#else
+#define Sums vec4
+mat4 xHigh;
 mat4 xLow;
+#endif
+Sums high[4]; // by tile: the sums of a group
+Sums low[4];
+vec4 lanes[32]; // [slot][tile]
 vec4 info[4];   // of each row of x: scale, sum of the block, sums of its halves
 vec4 xScale;
 Super supers[4];
@@ -49,6 +61,12 @@ shared float joined[WG];
 	ivec4 v = ivec4(FETCH(xs, xAt[m] + xBlock + i)); \
 	xHigh[m] = vec4(v >> 16); \
 	xLow[m] = vec4(v & 4095); }
+#elif defined(DOT4)
+#define TAKE(m, i) { \
+	uvec4 v = FETCH(xs, xAt[m] + xBlock + i / 2u); \
+	uvec2 w = i % 2u == 0u ? v.xy : v.zw; \
+	xHigh[m] = highBytes(w); \
+	xLow[m] = lowBytes(w); }
 #else
 #define TAKE(m, i) { \
 	uvec4 v = FETCH(xs, xAt[m] + xBlock + i / 2u); \
@@ -56,6 +74,10 @@ shared float joined[WG];
 	xHigh[m] = vec4(ivec4((w.x << 16) >> 16, w.x >> 16, (w.y << 16) >> 16, w.y >> 16)); }
 #endif
 
+#ifdef DOT4
+#define DOTS(m, t) high[t][m] += DOT(q, xHigh[m]); low[t][m] += DOT(q, xLow[m]);
+#define MULTIPLY(t, i) { uint q = numbers(blocks[t], i); ROWS(DOTS, t) }
+#else
 void multiply(int t, vec4 q) {
 	high[t] += q * xHigh;
 #ifdef EXACT
@@ -63,6 +85,7 @@ void multiply(int t, vec4 q) {
 #endif
 }
 #define MULTIPLY(t, i) multiply(t, codes(blocks[t], i));
+#endif
 #define QUAD(i) ROWS(TAKE, i) EACH(MULTIPLY, i)
 
 // The end of a group: the sums, rounded once, times the scales of weights and activations
@@ -71,6 +94,8 @@ void raise(int t, float d, float m, vec4 total) {
 	PRECISE vec4 lane = lanes[t];
 #ifdef EXACT
 	PRECISE vec4 s = high[t] * 4096.0 + low[t];
+#elif defined(DOT4)
+	PRECISE vec4 s = sumOf(high[t], low[t], total);
 #else
 	PRECISE vec4 s = high[t];
 #endif
@@ -83,8 +108,8 @@ void raise(int t, float d, float m, vec4 total) {
 	lane = lane + v;
 #endif
 	lanes[t] = lane;
-	high[t] = vec4(0.0);
-	low[t] = vec4(0.0);
+	high[t] = Sums(0);
+	low[t] = Sums(0);
 }
 
 // A column of what is known of the rows' block.
@@ -92,7 +117,7 @@ vec4 known(int i) { return XROWS > 1u ? vec4(info[0][i], info[1][i], info[2][i],
 #define RAISE_FIRST(t, i) raise(t, scales[t].x, minima[t].x, total);
 #define RAISE_SECOND(t, i) raise(t, scales[t].y, minima[t].y, total);
 
-#define BEGIN(t, i) high[t] = vec4(0.0); low[t] = vec4(0.0); \
+#define BEGIN(t, i) high[t] = Sums(0); low[t] = Sums(0); \
 	lanes[t] = vec4(0.0); lanes[4 + t] = vec4(0.0); lanes[8 + t] = vec4(0.0); lanes[12 + t] = vec4(0.0); \
 	lanes[16 + t] = vec4(0.0); lanes[20 + t] = vec4(0.0); lanes[24 + t] = vec4(0.0); lanes[28 + t] = vec4(0.0);
 #define SUPER(t, s) supers[t] = superOf(tileAt[t], s);

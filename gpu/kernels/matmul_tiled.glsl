@@ -12,23 +12,33 @@
 // of one lane in ascending order, and folded as they end: lane after lane in the order
 // 0 4 2 6 1 5 3 7, of which neighbours are added, then neighbouring sums, then these. So
 // an element needs four accumulators and not eight.
+//
+// With DOT4 shared memory has bytes, of which dot products are made (dot4.glsl).
 #define WROWS 64u
 #define COUNT (WG / 4u)       // rows of x
 #define WSTEP WROWS           // from quad to quad
 #define XSTEP (COUNT + 2u)    // likewise: quads of neighbours are in different banks
 #include "whole.glsl"
+#ifdef DOT4
+#include "dot4.glsl"
+#define Values uint
+#define Sums ivec4
+#else
+#define Values vec4
+#define Sums vec4
+#endif
 #define XBLOCK (XTEXELS + 1u)
 
-shared vec4 ws[4u * WSTEP]; // [quad of columns][row of W]
-shared vec4 xHighs[4u * XSTEP];
-#ifdef EXACT
-shared vec4 xLows[4u * XSTEP];
+shared Values ws[4u * WSTEP]; // [quad of columns][row of W]
+shared Values xHighs[4u * XSTEP];
+#if defined(EXACT) || defined(DOT4)
+shared Values xLows[4u * XSTEP];
 #endif
 shared vec4 scales[WROWS];  // of a row's block: scales of its groups, minima of its groups
 shared vec4 infos[COUNT];   // of a row of x: scale, sum of the block, sums of its halves
 
-vec4 high[4]; // by row of W, over the rows of x: the sums of a group
-vec4 low[4];
+Sums high[4]; // by row of W, over the rows of x: the sums of a group
+Sums low[4];
 vec4 lane[4];
 vec4 ones[4]; // the first of two lanes, sums, sums of sums
 vec4 twos[4];
@@ -44,8 +54,14 @@ void takeX(uint at, uint quad, uint to) {
 	xLows[to] = vec4(v & 4095);
 #else
 	uvec4 v = FETCH(xs, at + quad / 2u);
+#ifdef DOT4
+	uvec2 w = quad % 2u == 0u ? v.xy : v.zw;
+	xHighs[to] = highBytes(w);
+	xLows[to] = lowBytes(w);
+#else
 	ivec2 w = ivec2(quad % 2u == 0u ? v.xy : v.zw);
 	xHighs[to] = vec4(ivec4((w.x << 16) >> 16, w.x >> 16, (w.y << 16) >> 16, w.y >> 16));
+#endif
 #endif
 }
 
@@ -55,7 +71,11 @@ void take(uint id, uint first, uint xAt, uint b, uint h) {
 		uint r = i % WROWS;
 		uint q = i / WROWS;
 		Block k = blockOf(tileOf(first, r), b);
+#ifdef DOT4
+		ws[q * WSTEP + r] = numbers(k, 4u * h + q);
+#else
 		ws[q * WSTEP + r] = codes(k, 4u * h + q);
+#endif
 	}
 	takeX(xAt + b * XBLOCK, 4u * h + id % 4u, (id % 4u) * XSTEP + id / 4u);
 }
@@ -77,6 +97,14 @@ void takeScales(uint id, uint first, uint xAt, uint b) {
 // The columns of four rows of x: over the rows.
 #define COLUMNS(xs, at) mat4(xs[at], xs[at + 1u], xs[at + 2u], xs[at + 3u])
 #define OVER(m, k) vec4(m[0][k], m[1][k], m[2][k], m[3][k])
+#ifdef DOT4
+#define FOUR(xs, at) uvec4(xs[at], xs[at + 1u], xs[at + 2u], xs[at + 3u])
+#define DOTS(w, xs) ivec4(DOT(w, xs.x), DOT(w, xs.y), DOT(w, xs.z), DOT(w, xs.w))
+#define MULTIPLY(j) { \
+	uint w = ws[q * WSTEP + wRow + 16u * uint(j)]; \
+	high[j] += DOTS(w, xHigh); \
+	low[j] += DOTS(w, xLow); }
+#else
 #define MULTIPLY(j) { \
 	vec4 w = ws[q * WSTEP + wRow + 16u * uint(j)]; \
 	high[j] += w.x * OVER(xHigh, 0); high[j] += w.y * OVER(xHigh, 1); high[j] += w.z * OVER(xHigh, 2); high[j] += w.w * OVER(xHigh, 3); \
@@ -86,10 +114,16 @@ void takeScales(uint id, uint first, uint xAt, uint b) {
 #else
 #define MULTIPLY_LOW(j)
 #endif
+#endif
 
 void multiply(uint wRow, uint xRow) {
 	for (uint q = 0u; q < 4u; q++) {
+#ifdef DOT4
+		uvec4 xHigh = FOUR(xHighs, q * XSTEP + xRow);
+		uvec4 xLow = FOUR(xLows, q * XSTEP + xRow);
+#else
 		mat4 xHigh = COLUMNS(xHighs, q * XSTEP + xRow);
+#endif
 #ifdef EXACT
 		mat4 xLow = COLUMNS(xLows, q * XSTEP + xRow);
 #endif
@@ -105,6 +139,8 @@ void raise(int j, float d, float m, vec4 xScale, vec4 total) {
 	PRECISE vec4 sum = lane[j];
 #ifdef EXACT
 	PRECISE vec4 s = high[j] * 4096.0 + low[j];
+#elif defined(DOT4)
+	PRECISE vec4 s = sumOf(high[j], low[j], total);
 #else
 	PRECISE vec4 s = high[j];
 #endif
@@ -117,14 +153,14 @@ void raise(int j, float d, float m, vec4 xScale, vec4 total) {
 	sum = sum + v;
 #endif
 	lane[j] = sum;
-	high[j] = vec4(0.0);
-	low[j] = vec4(0.0);
+	high[j] = Sums(0);
+	low[j] = Sums(0);
 }
 #define RAISE(j) { \
 	vec4 s = scales[wRow + 16u * uint(j)]; \
 	raise(j, second ? s.y : s.x, second ? s.w : s.z, xScale, total); }
 
-#define BEGIN(j) high[j] = vec4(0.0); low[j] = vec4(0.0); ones[j] = vec4(0.0); twos[j] = vec4(0.0); fours[j] = vec4(0.0);
+#define BEGIN(j) high[j] = Sums(0); low[j] = Sums(0); ones[j] = vec4(0.0); twos[j] = vec4(0.0); fours[j] = vec4(0.0);
 #define BEGIN_LANE(j) lane[j] = vec4(0.0);
 
 // Lane i of the order is at its end.

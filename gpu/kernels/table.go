@@ -234,7 +234,21 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 64}},
 	},
 	{
+		Name: "heads_join_subgroup", ParamBytes: 12,
+		Needs: "subgroup", Base: "heads_join",
+		Shared:    func(c []uint32) int { return 1024 + 1024 + 1024 },
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act", ReadOnly: true}, {Name: "Part", ReadOnly: true}, {Name: "Heads"}},
+		Constants: []device.Constant{{Name: "WG", Default: 64}},
+	},
+	{
 		Name: "heads_max", ParamBytes: 16,
+		Shared:    func(c []uint32) int { return 1024 + 1024 + 1024 },
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act", ReadOnly: true}, {Name: "Part"}},
+		Constants: []device.Constant{{Name: "WG", Default: 256}},
+	},
+	{
+		Name: "heads_max_subgroup", ParamBytes: 16,
+		Needs: "subgroup", Base: "heads_max",
 		Shared:    func(c []uint32) int { return 1024 + 1024 + 1024 },
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act", ReadOnly: true}, {Name: "Part"}},
 		Constants: []device.Constant{{Name: "WG", Default: 256}},
@@ -276,6 +290,20 @@ var table = []device.Shader{
 		Name: "heads_top_join", ParamBytes: 28,
 		Shared:    func(c []uint32) int { return 1024 + 4 + 4 + 1024 + 1024 + 1024 },
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act", ReadOnly: true}, {Name: "Part", ReadOnly: true}, {Name: "Heads"}},
+		Constants: []device.Constant{{Name: "WG", Default: 256}},
+	},
+	{
+		Name: "heads_top_join_subgroup", ParamBytes: 28,
+		Needs: "subgroup", Base: "heads_top_join",
+		Shared:    func(c []uint32) int { return 2048 + 1024 + 4 + 4 + 1024 + 1024 + 1024 },
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act", ReadOnly: true}, {Name: "Part", ReadOnly: true}, {Name: "Heads"}},
+		Constants: []device.Constant{{Name: "WG", Default: 256}},
+	},
+	{
+		Name: "heads_top_subgroup", ParamBytes: 20,
+		Needs: "subgroup", Base: "heads_top",
+		Shared:    func(c []uint32) int { return 2048 + 1024 + 4 + 4 + 1024 },
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act", ReadOnly: true}, {Name: "Part"}},
 		Constants: []device.Constant{{Name: "WG", Default: 256}},
 	},
 	{
@@ -634,6 +662,13 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
+		Name: "matmul_q4_0_fast_dot4", ParamBytes: 120,
+		Needs: "dot4", Base: "matmul_q4_0_fast",
+		Shared:    func(c []uint32) int { return 128 + 4*int((c[7]+(c[7]/32))+1) + 4 + 4*int(c[0]) },
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
+	},
+	{
 		Name: "matmul_q4_0_fast_texels", ParamBytes: 120,
 		Shared:    func(c []uint32) int { return 128 + 4*int((c[7]+(c[7]/32))+1) + 4 },
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
@@ -642,6 +677,15 @@ var table = []device.Shader{
 	{
 		Name: "matmul_q4_0_fast_tiled", ParamBytes: 120,
 		Shared:    func(c []uint32) int { return 16*int(4*((c[0]/4)+2)) + 4096 + 1024 + 16*int(c[0]/4) },
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
+	},
+	{
+		Name: "matmul_q4_0_fast_tiled_dot4", ParamBytes: 120,
+		Needs: "dot4", Base: "matmul_q4_0_fast_tiled",
+		Shared: func(c []uint32) int {
+			return 4*int(4*((c[0]/4)+2)) + 4*int(4*((c[0]/4)+2)) + 1024 + 1024 + 16*int(c[0]/4)
+		},
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
@@ -710,6 +754,13 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
+		Name: "matmul_q4_k_fast_dot4", ParamBytes: 120,
+		Needs: "dot4", Base: "matmul_q4_k_fast",
+		Shared:    func(c []uint32) int { return 128 + 4*int((c[7]+(c[7]/32))+1) + 4 + 4*int(c[0]) },
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
+	},
+	{
 		Name: "matmul_q4_k_fast_texels", ParamBytes: 120,
 		Shared:    func(c []uint32) int { return 128 + 4*int((c[7]+(c[7]/32))+1) + 4 },
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
@@ -718,6 +769,15 @@ var table = []device.Shader{
 	{
 		Name: "matmul_q4_k_fast_tiled", ParamBytes: 120,
 		Shared:    func(c []uint32) int { return 16*int(4*((c[0]/4)+2)) + 4096 + 1024 + 16*int(c[0]/4) },
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
+	},
+	{
+		Name: "matmul_q4_k_fast_tiled_dot4", ParamBytes: 120,
+		Needs: "dot4", Base: "matmul_q4_k_fast_tiled",
+		Shared: func(c []uint32) int {
+			return 4*int(4*((c[0]/4)+2)) + 4*int(4*((c[0]/4)+2)) + 1024 + 1024 + 16*int(c[0]/4)
+		},
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
@@ -748,6 +808,13 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
+		Name: "matmul_q5_0_fast_dot4", ParamBytes: 120,
+		Needs: "dot4", Base: "matmul_q5_0_fast",
+		Shared:    func(c []uint32) int { return 128 + 4*int((c[7]+(c[7]/32))+1) + 4 + 4*int(c[0]) },
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
+	},
+	{
 		Name: "matmul_q5_0_fast_texels", ParamBytes: 120,
 		Shared:    func(c []uint32) int { return 128 + 4*int((c[7]+(c[7]/32))+1) + 4 },
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
@@ -756,6 +823,15 @@ var table = []device.Shader{
 	{
 		Name: "matmul_q5_0_fast_tiled", ParamBytes: 120,
 		Shared:    func(c []uint32) int { return 16*int(4*((c[0]/4)+2)) + 4096 + 1024 + 16*int(c[0]/4) },
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
+	},
+	{
+		Name: "matmul_q5_0_fast_tiled_dot4", ParamBytes: 120,
+		Needs: "dot4", Base: "matmul_q5_0_fast_tiled",
+		Shared: func(c []uint32) int {
+			return 4*int(4*((c[0]/4)+2)) + 4*int(4*((c[0]/4)+2)) + 1024 + 1024 + 16*int(c[0]/4)
+		},
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
@@ -862,6 +938,13 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
+		Name: "matmul_q6_k_fast_dot4", ParamBytes: 120,
+		Needs: "dot4", Base: "matmul_q6_k_fast",
+		Shared:    func(c []uint32) int { return 128 + 4*int((c[7]+(c[7]/32))+1) + 4 + 4*int(c[0]) },
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
+	},
+	{
 		Name: "matmul_q6_k_fast_texels", ParamBytes: 120,
 		Shared:    func(c []uint32) int { return 128 + 4*int((c[7]+(c[7]/32))+1) + 4 },
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
@@ -870,6 +953,15 @@ var table = []device.Shader{
 	{
 		Name: "matmul_q6_k_fast_tiled", ParamBytes: 120,
 		Shared:    func(c []uint32) int { return 16*int(4*((c[0]/4)+2)) + 4096 + 1024 + 16*int(c[0]/4) },
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
+	},
+	{
+		Name: "matmul_q6_k_fast_tiled_dot4", ParamBytes: 120,
+		Needs: "dot4", Base: "matmul_q6_k_fast_tiled",
+		Shared: func(c []uint32) int {
+			return 4*int(4*((c[0]/4)+2)) + 4*int(4*((c[0]/4)+2)) + 1024 + 1024 + 16*int(c[0]/4)
+		},
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
@@ -900,6 +992,13 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
+		Name: "matmul_q8_0_fast_dot4", ParamBytes: 120,
+		Needs: "dot4", Base: "matmul_q8_0_fast",
+		Shared:    func(c []uint32) int { return 128 + 4*int((c[7]+(c[7]/32))+1) + 4 + 4*int(c[0]) },
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
+	},
+	{
 		Name: "matmul_q8_0_fast_texels", ParamBytes: 120,
 		Shared:    func(c []uint32) int { return 128 + 4*int((c[7]+(c[7]/32))+1) + 4 },
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
@@ -908,6 +1007,15 @@ var table = []device.Shader{
 	{
 		Name: "matmul_q8_0_fast_tiled", ParamBytes: 120,
 		Shared:    func(c []uint32) int { return 16*int(4*((c[0]/4)+2)) + 4096 + 1024 + 16*int(c[0]/4) },
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
+	},
+	{
+		Name: "matmul_q8_0_fast_tiled_dot4", ParamBytes: 120,
+		Needs: "dot4", Base: "matmul_q8_0_fast_tiled",
+		Shared: func(c []uint32) int {
+			return 4*int(4*((c[0]/4)+2)) + 4*int(4*((c[0]/4)+2)) + 1024 + 1024 + 16*int(c[0]/4)
+		},
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},

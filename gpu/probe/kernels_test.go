@@ -183,7 +183,7 @@ func TestWrongKernelsAreFound(t *testing.T) {
 		t.Run(o.name, func(t *testing.T) {
 			users, dev := kernelUsers(t, o)
 			for i, s := range kernels.All() {
-				if !everything() && i%share != n*share/len(openers()) {
+				if !everything() && i%share != n*share/len(openers()) || s.Needs != "" { // see TestWrongVariantsAreFound
 					continue
 				}
 				t.Run(s.Name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"ganglion/gpu/device"
 	"ganglion/gpu/device/devicetest"
+	"ganglion/gpu/kernels"
 )
 
 // Kinds of memory as drivers list them (vulkan.gpuinfo.org), with Staging or without.
@@ -284,5 +285,28 @@ func TestCloseGivesUp(t *testing.T) {
 	d.closed, d.closeWait = false, time.Minute
 	if err := f.Wait(math.MaxInt64); err != nil {
 		t.Error(err)
+	}
+}
+
+// A kernel that needs an ability is compiled where the device has it, of which the layer of
+// validation says nothing, and refused where it has not.
+func TestAbilities(t *testing.T) {
+	d := openTest(t, Options{})
+	for _, name := range []string{"heads_max_subgroup", "matmul_q8_0_fast_dot4"} {
+		s := kernels.Get(name)
+		had := d.caps
+		for _, caps := range []device.Caps{had, {}} {
+			d.caps = caps
+			k, err := d.NewKernel(s, nil)
+			if can := caps.Has(s.Needs); (err == nil) != can || !can && !errors.Is(err, device.ErrUnsupported) {
+				t.Errorf("%s with %+v: %v", name, caps, err)
+			}
+			if err == nil {
+				if err := k.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		d.caps = had
 	}
 }

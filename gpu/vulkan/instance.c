@@ -220,16 +220,12 @@ static void query_newer(gv_instance *in, VkPhysicalDevice device, const extensio
 	VkPhysicalDeviceSubgroupProperties subgroup = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES, .pNext = &id};
 	VkPhysicalDeviceMaintenance3Properties memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, .pNext = &subgroup};
 	VkPhysicalDeviceDriverProperties driver = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
-	VkPhysicalDeviceShaderIntegerDotProductProperties dot = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES};
 	VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &memory};
 	VkPhysicalDeviceShaderFloat16Int8Features half = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES};
 	VkPhysicalDeviceShaderIntegerDotProductFeatures dots = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES};
 	VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
 	if (v12 || has->driver) driver.pNext = properties.pNext, properties.pNext = &driver;
-	if (v13 || has->dot) {
-		dot.pNext = properties.pNext, properties.pNext = &dot;
-		dots.pNext = features.pNext, features.pNext = &dots;
-	}
+	if (v13 || has->dot) dots.pNext = features.pNext, features.pNext = &dots;
 	if (v12 || has->half) half.pNext = features.pNext, features.pNext = &half;
 	in->vkGetPhysicalDeviceProperties2(device, &properties);
 	in->vkGetPhysicalDeviceFeatures2(device, &features);
@@ -241,7 +237,7 @@ static void query_newer(gv_instance *in, VkPhysicalDevice device, const extensio
 	out->allocation_bytes = memory.maxMemoryAllocationSize;
 	if ((subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) && (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT))
 		out->subgroup = subgroup.subgroupSize;
-	out->dot4 = dots.shaderIntegerDotProduct && dot.integerDotProduct4x8BitPackedSignedAccelerated;
+	out->dot4 = dots.shaderIntegerDotProduct != 0; // how fast they are is for gpu/probe to find
 	out->half = half.shaderFloat16 != 0;
 	out->dot4_extension = out->dot4 && !v13;
 	out->half_extension = out->half && !v12;

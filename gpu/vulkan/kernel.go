@@ -96,6 +96,9 @@ func (d *Device) admit(place string, s *device.Shader, constants []uint32) ([]ui
 	if len(s.SPIRV) < 20 || len(s.SPIRV)%4 != 0 || binary.LittleEndian.Uint32(s.SPIRV) != spirvMagic {
 		return nil, fmt.Errorf("vulkan: %s: %d bytes are no SPIR-V: %w", place, len(s.SPIRV), device.ErrCompile)
 	}
+	if !d.Caps().Has(s.Needs) {
+		return nil, fmt.Errorf("vulkan: %s: it needs %s: %w", place, s.Needs, device.ErrUnsupported)
+	}
 	if len(constants) > len(s.Constants) {
 		return nil, fmt.Errorf("vulkan: %s: %d constants for the %d of the shader", place, len(constants), len(s.Constants))
 	}

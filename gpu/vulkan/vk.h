@@ -104,7 +104,6 @@ enum {
 	VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES = 1000196000,
 	VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT = 1000247000,
 	VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES = 1000280000,
-	VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES = 1000280001,
 };
 
 enum {
@@ -304,14 +303,6 @@ typedef struct VkPhysicalDeviceDriverProperties {
 	char driverInfo[256];
 	uint8_t unusedConformance[4];
 } VkPhysicalDeviceDriverProperties;
-
-typedef struct VkPhysicalDeviceShaderIntegerDotProductProperties {
-	VkStructureType sType;
-	void *pNext;
-	VkBool32 unusedSmall[4];
-	VkBool32 integerDotProduct4x8BitPackedSignedAccelerated;
-	VkBool32 unusedLarge[25];
-} VkPhysicalDeviceShaderIntegerDotProductProperties;
 
 typedef struct VkPhysicalDeviceFeatures2 {
 	VkStructureType sType;

@@ -2,6 +2,13 @@
 // macros that OpenGL's text gets from device.Shader.Text (PRECISE, LOCAL_SIZE and the
 // constants) are made here for Vulkan alone.
 #ifdef VULKAN
+#ifdef SUBGROUP // variants (README.md); in OpenGL device.Shader.Text writes these lines
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#endif
+#ifdef DOT4
+#extension GL_EXT_spirv_intrinsics : require
+#endif
 #define PARAMS layout(push_constant)
 #define STORAGE(n) layout(std430, set = 0, binding = n)
 #define TEXELS(n) layout(set = 0, binding = n)

@@ -1,0 +1,3 @@
+#define SUBGROUP
+#include "common.glsl"
+#include "heads_max.glsl"
