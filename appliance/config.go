@@ -36,6 +36,7 @@ type Settings struct {
 	// where tokens are written; "auto" is another device where that was measured to be
 	// faster and nothing else is named, "same" is never another one.
 	PromptBackend, PromptDevice string
+	GPUVariants                 string // of gpu/probe: "auto", "all" or "none"
 	Numerics                    string // "fast" or "exact"
 	KV                          string // of ops.KVTypes: the type of cached keys and values
 	Threads                     int

@@ -59,6 +59,7 @@ func settingRows() []settingRow {
 		sizeRow("device-memory", "0", "memory that a model may take of a GPU, such as 6GiB; layers that do not fit run on the processor; 0: most of what a discrete GPU has", func(s *Settings) *int64 { return &s.DeviceMemory }),
 		textRow("prompt-backend", "auto", "what to read prompts on: auto (another device than that of tokens where it was measured to be faster by more than it costs, and neither is named), same (never another), or the name of a backend, which then has a copy of the model too", func(s *Settings) *string { return &s.PromptBackend }),
 		textRow("prompt-device", "", "GPU to read prompts on, as --device", func(s *Settings) *string { return &s.PromptDevice }),
+		textRow("gpu-variants", "auto", "kernels that make use of what a GPU can beyond the base set, in fast mode: auto (those that gave the right bits and were measured to be faster), all (those that gave the right bits), or none, which does not try them either", func(s *Settings) *string { return &s.GPUVariants }),
 		textRow("numerics", "fast", "fast, or exact for results equal to the bit on every machine", func(s *Settings) *string { return &s.Numerics }),
 		textRow("kv", "f16", "type of the cached keys and values: f16, f32 or q8_0", func(s *Settings) *string { return &s.KV }),
 		intRow("threads", strconv.Itoa(runtime.NumCPU()), "threads to compute with", func(s *Settings) *int { return &s.Threads }),

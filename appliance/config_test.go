@@ -45,7 +45,7 @@ func TestSettingsDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Settings{
-		Listen: "127.0.0.1:8080", Backend: "auto", PromptBackend: "auto", Numerics: "fast", KV: "f16",
+		Listen: "127.0.0.1:8080", Backend: "auto", PromptBackend: "auto", GPUVariants: "auto", Numerics: "fast", KV: "f16",
 		Threads: runtime.NumCPU(), Slots: 4, Queue: 64, DefaultMaxTokens: 512, ParseSpecial: true,
 		ImageTokens: 512, BodyBytes: 64 << 20, MediaBytes: 32 << 20, ImagePixels: 40_000_000, MediaSeconds: 600, VideoFrames: 64, CacheTokens: 1024, Speculate: "auto", DraftMax: 16, PluginSigning: "unsigned-ok",
 		Log: true, LogText: true, LogMaxAge: 720 * time.Hour, LogMaxBytes: 1 << 30,
@@ -105,6 +105,7 @@ device = "Mali"
 device_memory = "6GiB"
 prompt_backend = "vulkan"
 prompt_device = "Adreno"
+gpu_variants = "none"
 numerics = "exact"
 kv = "f32"
 threads = 3
@@ -164,7 +165,7 @@ func TestSettingsFromFile(t *testing.T) {
 	want := &Settings{
 		Model: "m.gguf", MMProj: "mmproj-m.gguf", ImageTokens: 100, LoRA: []LoRA{{"l.gguf", 0.5}}, ModelDirs: []string{"/a", "/b"}, MediaDir: "/m", BodyBytes: 1 << 20, MediaBytes: 500e3, ImagePixels: 1000000, MediaSeconds: 30, VideoFrames: 8, Data: "/d", Listen: "127.0.0.1:1",
 		AllowedHosts: []string{"box.local"}, AllowedOrigins: []string{"https://a.example"},
-		Backend: "cpu", Device: "Mali", DeviceMemory: 6 << 30, PromptBackend: "vulkan", PromptDevice: "Adreno", Numerics: "exact", KV: "f32", Threads: 3, Context: 8192, Slots: 2, Queue: 5, DefaultMaxTokens: 7,
+		Backend: "cpu", Device: "Mali", DeviceMemory: 6 << 30, PromptBackend: "vulkan", PromptDevice: "Adreno", GPUVariants: "none", Numerics: "exact", KV: "f32", Threads: 3, Context: 8192, Slots: 2, Queue: 5, DefaultMaxTokens: 7,
 		CacheTokens: 0, SnapshotBytes: 1 << 30, Speculate: "off", DraftModel: "d.gguf", DraftMax: 3,
 		Temperature: &temperature, TopP: &topP, MinP: &minP, TopK: &topK,
 		PluginDir: "/p", Plugins: "xtc;probability=0.5, dry", ModelPlugins: []string{"gemma=dry", "m=xtc"}, RequiredPlugins: "pii", ShadowPlugins: "dry", PluginSigning: "require", PluginUpload: true, PluginFuel: 5, PluginSlow: true, InlinePlugins: true,

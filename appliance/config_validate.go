@@ -54,6 +54,7 @@ func (s *Settings) checkWords() error {
 	}{
 		{"backend", s.Backend, nil},
 		{"prompt-backend", s.PromptBackend, nil},
+		{"gpu-variants", s.GPUVariants, []string{"auto", "all", "none"}},
 		{"numerics", s.Numerics, []string{"fast", "exact"}},
 		{"kv", s.KV, ops.KVTypes()},
 		{"speculate", s.Speculate, []string{"auto", "off", "lookup", "draft"}},

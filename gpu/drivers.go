@@ -18,17 +18,17 @@ import (
 // cacheDir, "" keeps nothing.
 func Drivers(cacheDir string) []probe.Driver {
 	return []probe.Driver{
-		{Name: "vulkan", List: vulkan.List, Backend: computeOn, Open: func(id string) (device.Device, error) {
+		{Name: "vulkan", List: vulkan.List, Backend: computeOn, Variants: kernels.Variants, Open: func(id string) (device.Device, error) {
 			return vulkan.Open(vulkan.Options{ID: id, CacheDir: cacheDir, Kernels: KernelHash()})
 		}},
-		{Name: "gl", List: gl.List, Backend: computeOn, Open: func(id string) (device.Device, error) {
+		{Name: "gl", List: gl.List, Backend: computeOn, Variants: kernels.Variants, Open: func(id string) (device.Device, error) {
 			return gl.Open(gl.Options{ID: id, CacheDir: cacheDir})
 		}},
 	}
 }
 
-func computeOn(d device.Device, inexact bool) ops.Backend {
-	return compute.New(d, compute.Options{Inexact: inexact})
+func computeOn(d device.Device, u probe.Use) ops.Backend {
+	return compute.New(d, compute.Options{Inexact: u.Inexact, Variants: u.Variants})
 }
 
 // KernelHash names the kernels of this binary: what is known of a device holds for them

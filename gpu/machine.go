@@ -25,6 +25,8 @@ type Options struct {
 	// Child makes the command line of a probe: a process that calls Probe with the
 	// arguments. nil: GPUs cannot be probed and are not used.
 	Child func(ctx context.Context, args ...string) *exec.Cmd
+	// Variants says which kernels that make use of a device's abilities are taken.
+	Variants probe.Variants
 	// Note tells people what happens, such as that devices are tested; nil: nobody.
 	Note func(format string, args ...any)
 	// Drivers, when not nil, stand in the place of this system's, for tests; what they list
@@ -81,7 +83,7 @@ func newMachine(o Options, drivers []probe.Driver) *Machine {
 		names = nil
 	}
 	m.book = &probe.Book{
-		Prober: &probe.Prober{Command: o.Child}, Drivers: names, Dir: o.CacheDir,
+		Prober: &probe.Prober{Command: o.Child}, Drivers: names, Dir: o.CacheDir, Untried: o.Variants == probe.NoVariants,
 		Kernels: func() string { return KernelHash() + "/" + o.Version }, Now: time.Now,
 	}
 	return m

@@ -97,7 +97,7 @@ func doubles(opened map[string]int) []probe.Driver {
 			}
 			return nil, device.ErrUnsupported
 		},
-		Backend: func(d device.Device, _ bool) ops.Backend {
+		Backend: func(d device.Device, _ probe.Use) ops.Backend {
 			if d.Info().ID == "bad" {
 				return lostOne{ref.New()}
 			}

@@ -159,7 +159,8 @@ func (m *Machine) open(ctx context.Context, d probe.Device) (ops.Backend, error)
 	if m.o.Wrap != nil {
 		o.dev = m.o.Wrap(o.dev)
 	}
-	return m.drivers[at].Backend(watch.New(o.dev, watch.Limits{}), !d.Exact()), nil
+	use := probe.Use{Inexact: !d.Exact(), Variants: d.Variants(m.o.Variants)}
+	return m.drivers[at].Backend(watch.New(o.dev, watch.Limits{}), use), nil
 }
 
 // openFirst opens a device for the first model that asks for it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -161,7 +162,7 @@ func TestReleasedDevicesAreClosed(t *testing.T) {
 		}
 		return o
 	}
-	m.drivers[0].Backend = func(dev device.Device, _ bool) ops.Backend { return owner{named{ref.New(), dev.Info()}, dev} }
+	m.drivers[0].Backend = func(dev device.Device, _ probe.Use) ops.Backend { return owner{named{ref.New(), dev.Info()}, dev} }
 	first, second := open(), open()
 	if err := first.Release(); err != nil || len(closed) != 0 {
 		t.Errorf("%d devices were closed that a model has, %v", len(closed), err)
@@ -230,7 +231,7 @@ func TestOpenedDevicesAreWatched(t *testing.T) {
 	m, d, let, _ := gated(t)
 	close(let)
 	watched := 0
-	m.drivers[0].Backend = func(dev device.Device, _ bool) ops.Backend {
+	m.drivers[0].Backend = func(dev device.Device, _ probe.Use) ops.Backend {
 		if _, ok := dev.(*watch.Device); ok {
 			watched++
 		}
@@ -242,5 +243,30 @@ func TestOpenedDevicesAreWatched(t *testing.T) {
 	}
 	if _, err := o.Recover(ops.ErrDeviceLost, 1); err != nil || watched != 2 {
 		t.Errorf("%d of 2 devices are watched, %v", watched, err)
+	}
+}
+
+// A device is opened with the variants of kernels that are to be taken on it.
+func TestVariantsAreOpened(t *testing.T) {
+	m, d, let, _ := gated(t)
+	close(let)
+	d.Trials = []probe.Trial{{Kernels: []probe.Timed{{Kernel: "faster", MS: 1, BaseMS: 2}, {Kernel: "slower", MS: 2, BaseMS: 1}}}}
+	for which, want := range map[probe.Variants][]string{"": {"faster"}, probe.AllVariants: {"faster", "slower"}, probe.NoVariants: nil} {
+		m.o.Variants = which
+		var used probe.Use
+		m.drivers[0].Backend = func(dev device.Device, u probe.Use) ops.Backend {
+			used = u
+			return owner{named{ref.New(), dev.Info()}, dev}
+		}
+		o, err := m.OpenDevice(d, Choice{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(used.Variants, want) || used.Inexact {
+			t.Errorf("%q: %+v, want %q", which, used, want)
+		}
+		if err := o.Release(); err != nil {
+			t.Error(err)
+		}
 	}
 }

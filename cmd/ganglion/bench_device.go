@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"ganglion/gpu"
 	"ganglion/gpu/compute"
@@ -32,6 +33,8 @@ type deviceResult struct {
 	Copy     float64            `json:"copy_gigabytes_per_second"` // read and written
 	Read     float64            `json:"read_gigabytes_per_second"` // by a kernel that does nothing else
 	Packing  []packingRatio     `json:"packing"`                   // by type of weights
+	Trials   []probe.Trial      `json:"trials"`                    // of kernels that make use of abilities
+	Variants []string           `json:"variants"`                  // those of them that are taken in fast mode
 	Prefill  []probe.KernelTime `json:"prefill_kernels"`           // of one prompt; empty where the device has no clock
 	Decode   []probe.KernelTime `json:"decode_kernels"`            // of timedTokens tokens
 }
@@ -79,7 +82,8 @@ func (s *settings) benchDevice(ctx context.Context, d probe.Device, prompt int) 
 	}
 	info, limits, caps := meter.Info(), meter.Limits(), meter.Caps()
 	r = &deviceResult{Name: info.Name, Vendor: info.Vendor, API: info.API, Version: info.Version, Driver: info.Driver, ID: info.ID,
-		Software: info.Software, Discrete: info.Discrete, Memory: info.Memory, Limits: limits, Caps: caps, Kernels: gpu.KernelHash(), Packing: packingRatios()}
+		Software: info.Software, Discrete: info.Discrete, Memory: info.Memory, Limits: limits, Caps: caps, Kernels: gpu.KernelHash(), Packing: packingRatios(),
+		Trials: append([]probe.Trial{}, d.Trials...), Variants: append([]string{}, d.Variants(probe.Variants(s.GPUVariants))...)}
 	if r.Copy, err = probe.CopyRate(meter.Device, kernels.Get("copy")); err != nil {
 		return nil, err
 	}
@@ -135,12 +139,30 @@ func (r *deviceResult) print(w io.Writer, prompt int) {
 		fmt.Fprintf(w, " %s %.3f", p.Type, p.Ratio)
 	}
 	fmt.Fprintln(w, " of the file's bytes")
+	r.printTrials(w)
 	if !c.Timer {
 		fmt.Fprintln(w, "kernels   the device has no clock")
 		return
 	}
 	r.printKernels(w, fmt.Sprintf("prefill of %d tokens", prompt), r.Prefill)
 	r.printKernels(w, fmt.Sprintf("decode of %d tokens", timedTokens), r.Decode)
+}
+
+// printTrials writes what kernels took that make use of an ability, and those that they
+// stand for, where they were tried.
+func (r *deviceResult) printTrials(w io.Writer) {
+	for _, t := range r.Trials {
+		if t.Fault != "" {
+			fmt.Fprintf(w, "variants  %s is not used: %s\n", t.Needs, line(t.Fault))
+		}
+		for _, k := range t.Kernels {
+			taken := "not taken"
+			if slices.Contains(r.Variants, k.Kernel) {
+				taken = "taken"
+			}
+			fmt.Fprintf(w, "variants  %8.3f ms against %.3f without %s, %s: %s\n", k.MS, k.BaseMS, t.Needs, taken, k.Kernel)
+		}
+	}
 }
 
 // printKernels writes a table of kernels: of products the rate of weights, and what that is

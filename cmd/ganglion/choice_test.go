@@ -102,7 +102,7 @@ echo '{"done":true}'
 		Open: func(id string) (device.Device, error) {
 			return nothingCard{info: infos[slices.IndexFunc(infos, func(i device.Info) bool { return i.ID == id })]}, nil
 		},
-		Backend: func(d device.Device, _ bool) ops.Backend {
+		Backend: func(d device.Device, _ probe.Use) ops.Backend {
 			b := idle{info: d.Info()}
 			if b.info.ID == "slow" {
 				b.sleeps = 20 * time.Millisecond

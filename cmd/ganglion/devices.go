@@ -29,7 +29,7 @@ func (s *settings) machine() *gpu.Machine { return s.machineWith(nil) }
 
 // machineWith wraps each device that is opened.
 func (s *settings) machineWith(wrap func(device.Device) device.Device) *gpu.Machine {
-	o := gpu.Options{CacheDir: s.gpuDir(), Version: version, Note: s.e.note, Wrap: wrap}
+	o := gpu.Options{CacheDir: s.gpuDir(), Version: version, Note: s.e.note, Wrap: wrap, Variants: probe.Variants(s.GPUVariants)}
 	if s.e.executable != "" {
 		o.Child = func(ctx context.Context, args ...string) *exec.Cmd {
 			cmd := exec.CommandContext(ctx, s.e.executable, append([]string{"internal", "probe", "--cache", s.gpuDir(), "--"}, args...)...)
@@ -237,8 +237,33 @@ func deviceNote(d probe.Device) string {
 	if n := len(d.Missing); n > 0 {
 		note += fmt.Sprintf("; %d questions find no kernel, first %s (%s)", n, d.Missing[0], d.Lacks)
 	}
+	for _, t := range d.Trials {
+		note += "; " + trialNote(t)
+	}
 	if d.Losses > 0 {
 		note += fmt.Sprintf("; lost %d times, last %s", d.Losses, d.Lost)
+	}
+	return note
+}
+
+// trialNote says what came of the kernels that make use of an ability.
+func trialNote(t probe.Trial) string {
+	if t.Fault != "" {
+		return fmt.Sprintf("%s is not used: %s", t.Needs, t.Fault)
+	}
+	faster := 0
+	best := probe.Timed{MS: 1}
+	for _, k := range t.Kernels {
+		if k.Faster() {
+			faster++
+		}
+		if k.BaseMS*best.MS > best.BaseMS*k.MS {
+			best = k
+		}
+	}
+	note := fmt.Sprintf("%d of %d kernels are faster with %s", faster, len(t.Kernels), t.Needs)
+	if faster > 0 {
+		note += fmt.Sprintf(", %s %.2f times", best.Kernel, best.BaseMS/best.MS)
 	}
 	return note
 }

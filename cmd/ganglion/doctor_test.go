@@ -73,3 +73,32 @@ func TestDoctorTellsOfQuarantinedDevices(t *testing.T) {
 		}
 	}
 }
+
+// The doctor tells what came of kernels that make use of a card's abilities, which are tried
+// unless the settings say otherwise, and that a child which ends badly over one of them costs
+// nothing else.
+func TestDoctorTellsOfVariants(t *testing.T) {
+	able := probing(t, `case "$*" in
+*"try vulkan"*subgroup) echo '{"step":"vocabulary"}'
+	echo '{"trial":{"needs":"subgroup","kernels":[{"kernel":"heads_max_subgroup","ms":1,"base_ms":2},{"kernel":"heads_top_subgroup","ms":2,"base_ms":1}]}}' ;;
+*"try vulkan"*) echo '{"step":"matmul/Q4_K"}'; exit 3 ;;
+*) echo '{"opened":{"Info":{"API":"vulkan","Name":"Card","Driver":"driver 1","ID":"card 1"},"Caps":{"Subgroup":16,"Dot4":true}}}'
+	echo '{"answer":{"name":"norms","mode":"fast"}}' ;;
+esac`)
+	home := t.TempDir()
+	const right = "ok gpu Card through vulkan: available: 1 known answers are right"
+	tried := right + "; 1 of 2 kernels are faster with subgroup, heads_max_subgroup 2.00 times; dot4 is not used: the driver ended the probe: exit status 3, after matmul/Q4_K"
+	for _, tt := range []struct {
+		what  string
+		flags []string
+		want  string
+	}{
+		{"none", []string{"--gpu-variants", "none"}, right},
+		{"tried now", nil, tried},
+		{"kept", []string{"--gpu-variants", "all"}, tried},
+	} {
+		if got := strings.Join(strings.Fields(doctor(t, able, home, tt.flags...)), " "); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.what, got, tt.want)
+		}
+	}
+}

@@ -66,7 +66,7 @@ esac
 echo '{"done":true}'
 `), 0o700))
 	driver.Open = func(string) (device.Device, error) { return nothingCard{info: infos[0]}, nil }
-	driver.Backend = func(d device.Device, _ bool) ops.Backend { return idle{info: d.Info()} }
+	driver.Backend = func(d device.Device, _ probe.Use) ops.Backend { return idle{info: d.Info()} }
 	m := gpu.NewMachine(gpu.Options{CacheDir: filepath.Join(ts.Getenv("HOME"), ".cache", "ganglion", "gpu"), Version: version,
 		Child:   func(ctx context.Context, args ...string) *exec.Cmd { return exec.CommandContext(ctx, child, args...) },
 		Drivers: []probe.Driver{driver}})

@@ -32,7 +32,7 @@ type settings struct {
 }
 
 // modelSettings are the flags of every verb that loads a model.
-var modelSettings = []string{"model", "mmproj", "image-tokens", "model-dir", "data", "backend", "device", "device-memory", "prompt-backend", "prompt-device", "numerics", "kv", "threads", "context"}
+var modelSettings = []string{"model", "mmproj", "image-tokens", "model-dir", "data", "backend", "device", "device-memory", "prompt-backend", "prompt-device", "gpu-variants", "numerics", "kv", "threads", "context"}
 
 // guessSettings are the flags of verbs that complete prompts with it.
 var guessSettings = []string{"speculate", "draft-model", "draft-max"}
@@ -81,7 +81,7 @@ func (s *settings) addFlags(fs *pflag.FlagSet, wanted func(flag string) bool) {
 // placeholders stand for the value of a flag in the help; numbers are N.
 var placeholders = map[string]string{
 	"model": "FILE", "mmproj": "FILE", "lora": "FILE[:SCALE]", "model-dir": "DIR", "media-dir": "DIR", "data": "DIR", "listen": "HOST:PORT", "key-file": "FILE",
-	"allow-host": "NAME", "allow-origin": "ORIGIN", "backend": strings.Join(gpu.Names(), "|"), "device": "NAME", "prompt-backend": "same|" + strings.Join(gpu.Names(), "|"), "prompt-device": "NAME", "numerics": "fast|exact", "kv": strings.Join(ops.KVTypes(), "|"),
+	"allow-host": "NAME", "allow-origin": "ORIGIN", "backend": strings.Join(gpu.Names(), "|"), "device": "NAME", "prompt-backend": "same|" + strings.Join(gpu.Names(), "|"), "prompt-device": "NAME", "gpu-variants": "auto|all|none", "numerics": "fast|exact", "kv": strings.Join(ops.KVTypes(), "|"),
 	"plugin-dir": "DIR", "plugins": "LIST", "model-plugins": "MODEL=LIST", "required-plugins": "LIST", "shadow-plugins": "LIST", "plugin-signing": "unsigned-ok|warn|require",
 	"speculate": "auto|off|lookup|draft", "draft-model": "FILE", "log-max-age": "TIME", "log-max-bytes": "SIZE", "snapshot-bytes": "SIZE", "device-memory": "SIZE", "body-bytes": "SIZE", "media-bytes": "SIZE",
 }

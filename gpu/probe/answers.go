@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ type question struct {
 	kv      ops.KVType
 	batches [][]int // rows of each sequence, batch by batch
 	whole   bool    // every row asks for all of its logits
+	top     int     // of the best logits that some rows ask for; 0: 5
 	bound   float64 // of fast mode, see compare.go; 0: defaultBound
 
 	known sync.Once
@@ -192,7 +194,7 @@ func (q *question) batch(rows, done []int, paging *ops.Paging) *ops.Batch {
 			b.Outs = append(b.Outs, int32(len(b.Outs)))
 			want := ops.Want{Kind: ops.WantRow}
 			if len(b.Outs)%3 == 0 && !q.whole {
-				want = ops.Want{Kind: ops.WantTop, K: min(5, q.plan.Vocab), Stats: true}
+				want = ops.Want{Kind: ops.WantTop, K: min(cmp.Or(q.top, 5), q.plan.Vocab), Stats: true}
 			}
 			b.Want = append(b.Want, want)
 			for range q.plan.Adapters {

@@ -37,20 +37,26 @@ type double struct {
 	info device.Info
 }
 
+func (d double) Close() error          { return nil }
 func (d double) Info() device.Info     { return d.info }
 func (d double) Limits() device.Limits { return device.Limits{StorageBuffers: 8} }
-func (d double) Caps() device.Caps     { return device.Caps{Precise: true} }
+func (d double) Caps() device.Caps {
+	able := d.info.ID == "able"
+	return device.Caps{Precise: true, Subgroup: map[bool]int{true: 16}[able], Dot4: able}
+}
 
 // doubles are drivers of all kinds.
 func doubles() []Driver {
 	const kinds = "good inexact wrong lost crash exit hang slow garbage flood hog software"
-	list := func() (infos []device.Info, err error) {
-		for _, k := range strings.Fields(kinds) {
-			infos = append(infos, device.Info{API: "test", Name: "Double of " + k, ID: k, Driver: "1.0", Software: k == "software"})
+	listing := func(kinds string) func() ([]device.Info, error) {
+		return func() (infos []device.Info, err error) {
+			for _, k := range strings.Fields(kinds) {
+				infos = append(infos, device.Info{API: "test", Name: "Double of " + k, ID: k, Driver: "1.0", Software: k == "software"})
+			}
+			return infos, nil
 		}
-		return infos, nil
 	}
-	good := Driver{Name: "doubles", List: list, Bytes: true,
+	good := Driver{Name: "doubles", List: listing(kinds), Bytes: true,
 		Open: func(id string) (device.Device, error) {
 			switch id {
 			case "crash":
@@ -72,7 +78,7 @@ func doubles() []Driver {
 			}
 			return double{info: device.Info{API: "test", Name: "Double of " + id, ID: id, Driver: "1.0"}}, nil
 		},
-		Backend: func(d device.Device, _ bool) ops.Backend {
+		Backend: func(d device.Device, _ Use) ops.Backend {
 			switch d.Info().ID {
 			case "inexact":
 				return spoiled(processor(), lastBit)
@@ -83,7 +89,15 @@ func doubles() []Driver {
 			}
 			return processor()
 		}}
-	return []Driver{good,
+	able := good
+	able.Name, able.List = "able", listing("plain able")
+	able.Variants = func() []*device.Shader { // asked in a trial alone
+		if len(os.Args) > 4 && os.Args[4] == string(device.Dot4) {
+			panic("a fault in a compiler")
+		}
+		return nil
+	}
+	return []Driver{good, able,
 		{Name: "none", List: func() ([]device.Info, error) { return nil, fmt.Errorf("no library: %w", device.ErrUnsupported) }},
 		{Name: "broken", List: func() ([]device.Info, error) { panic("a loader that crashes") }},
 	}

@@ -17,6 +17,7 @@ const (
 	taskList = "list" // DRIVER
 	taskTest = "test" // DRIVER ID
 	taskOpen = "open" // DRIVER ID
+	taskTry  = "try"  // DRIVER ID ABILITY
 )
 
 // message is one line that a child writes; exactly one field is set.
@@ -24,6 +25,8 @@ type message struct {
 	Device *device.Info `json:"device,omitempty"` // task list
 	Opened *opened      `json:"opened,omitempty"` // task test: the device could be opened
 	Answer *Answer      `json:"answer,omitempty"` // task test
+	Step   string       `json:"step,omitempty"`   // task try: what was done
+	Trial  *Trial       `json:"trial,omitempty"`  // task try
 	Error  string       `json:"error,omitempty"`  // the end: the task could not be done
 	Absent bool         `json:"absent,omitempty"` // beside Error: there is no such driver on the machine
 	Done   bool         `json:"done,omitempty"`   // the end: all is said
@@ -74,6 +77,8 @@ func childTask(say func(message), drivers []Driver, args []string) error {
 		return testDevice(say, drivers[at], args[2])
 	case args[0] == taskOpen && len(args) == 3:
 		return openDevice(drivers[at], args[2])
+	case args[0] == taskTry && len(args) == 4:
+		return tryDevice(say, drivers[at], args[2], device.Ability(args[3]))
 	}
 	return fmt.Errorf("probe: child: %q is no task", args)
 }
@@ -85,7 +90,7 @@ func testDevice(say func(message), driver Driver, id string) error {
 		return err
 	}
 	say(message{Opened: &opened{d.Info(), d.Limits(), d.Caps()}})
-	b := driver.Backend(d, false)
+	b := driver.Backend(d, Use{})
 	coarse := 0.0
 	if driver.Bytes {
 		coarse = coarseBound

@@ -5,8 +5,8 @@
 // once more, has listed its devices and compared every kernel with gpu/ops/ref
 // (answers.go): what ends badly there is quarantined with the reason. Results are kept on
 // disk for each device, driver and set of kernels (store.go), so that only the first
-// start pays for them; so is what became of a device while it was used, and how fast it
-// runs a model.
+// start pays for them; so is what became of a device while it was used, how fast it runs a
+// model, and which variants of kernels are worth their abilities there (variants.go).
 //
 // The package knows no driver: they are handed in (Driver). It may import gpu/device,
 // gpu/ops, gpu/ops/ref and gpu/tensor.

@@ -105,6 +105,31 @@ func (p *Prober) Opens(ctx context.Context, driver, id string) error {
 	}
 }
 
+// Try tries the kernels that make use of an ability in a child of their own: what becomes
+// of it is said of them, and not of the device.
+func (p *Prober) Try(ctx context.Context, driver, id string, a device.Ability) Trial {
+	t := Trial{Needs: a}
+	last := ""
+	err := p.run(ctx, func(m message) error {
+		switch {
+		case m.Step != "":
+			last = m.Step
+		case m.Trial != nil:
+			t = *m.Trial
+		default:
+			return errors.New("a message of no kind")
+		}
+		return nil
+	}, taskTry, driver, id, string(a))
+	if err != nil {
+		t = Trial{Needs: a, Fault: err.Error()}
+		if last != "" {
+			t.Fault += ", after " + last
+		}
+	}
+	return t
+}
+
 // judge takes an answer in.
 func (d *Device) judge(a *Answer) {
 	switch {

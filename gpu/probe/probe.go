@@ -13,13 +13,22 @@ import (
 type Driver struct {
 	Name string // "vulkan", "gl"
 	// List names the devices; Open opens one by its ID and Backend runs plans on it, which
-	// closes the device with itself. inexact refuses exact mode.
+	// closes the device with itself.
 	List    func() ([]device.Info, error)
 	Open    func(id string) (device.Device, error)
-	Backend func(d device.Device, inexact bool) ops.Backend
+	Backend func(d device.Device, u Use) ops.Backend
+	// Variants lists the kernels that stand for others where a device has an ability; nil:
+	// there are none.
+	Variants func() []*device.Shader
 	// Bytes says that its kernels round activations to bytes in fast mode, which is then
 	// compared less closely.
 	Bytes bool
+}
+
+// Use is how a device is to be used.
+type Use struct {
+	Inexact  bool     // exact mode is refused
+	Variants []string // kernels that stand for others in fast mode
 }
 
 // State says whether a device may be used.
@@ -56,6 +65,10 @@ type Device struct {
 	// something else than messages, or lost the device. Another program that keeps the
 	// device busy can do that to a good one.
 	Ends int
+	// Trials are what came of the kernels that make use of its abilities, once they were
+	// tried (Tried).
+	Trials []Trial
+	Tried  bool
 	// Rates are its speeds by model and mode, see RateKey.
 	Rates map[string]Rates
 }

@@ -20,7 +20,7 @@ func rows() [][]int { return [][]int{{23, 18}, {1, 1}, {5, 0}, {0, 1}} }
 var questions = sync.OnceValue(allQuestions)
 
 func allQuestions() []*question {
-	qs := []*question{elementwise(), vocabulary(), norms(), activations(), positions(), experts(ops.Route{Kind: ops.RouteSoftmax, TopK: 3, Norm: true, Scale: 2}, tensor.Q4_K)}
+	qs := []*question{elementwise(), vocabulary(), candidates(), norms(), activations(), positions(), experts(ops.Route{Kind: ops.RouteSoftmax, TopK: 3, Norm: true, Scale: 2}, tensor.Q4_K)}
 	qs = append(qs, experts(ops.Route{Kind: ops.RouteSigmoid, TopK: 2, Groups: 4, GroupsUsed: 2}, tensor.Q8_0),
 		experts(ops.Route{Kind: ops.RouteRaw, TopK: 2}, tensor.MXFP4), experts(ops.Route{Kind: ops.RouteSqrtSoftplus, TopK: 2}, tensor.F16),
 		experts(ops.Route{Kind: ops.RouteRawSigmoid, TopK: 2}, tensor.Q5_0))
@@ -113,6 +113,20 @@ func vocabulary() *question {
 	return ask("vocabulary", []column{plain(32)}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
 		return b.MatMul("y", matrix(b, r, tensor.F32, 32, 2500, 1), nil, in[0])
 	})
+}
+
+// candidates has logits of several segments, of which many are chosen and many are equal.
+func candidates() *question {
+	q := ask("candidates", []column{plain(32)}, func(b *ops.Builder, r *rand.Rand, in []ops.View) ops.View {
+		w := matrix(b, r, tensor.F32, 32, 9000, 1)
+		const row, equal = 4 * 32, 700
+		for at := 8000 * row; at < 8900*row; at += row { // as rows from 300 on, in turns
+			copy(w.Data[at:at+row], w.Data[(300+at/row%equal)*row:])
+		}
+		return b.MatMul("y", w, nil, in[0])
+	})
+	q.batches, q.top = [][]int{{1, 1}, {4, 0}, {0, 1}}, 200
+	return q
 }
 
 func elementwise() *question {

@@ -35,6 +35,7 @@ type Book struct {
 	Dir     string        // "" keeps nothing
 	Kernels func() string // names the set of kernels; asked when a device is looked up
 	Now     func() time.Time
+	Untried bool // leaves kernels that make use of abilities alone
 
 	asking sync.Mutex // held while a child runs
 	mu     sync.Mutex // of what follows
@@ -99,6 +100,7 @@ func (b *Book) ask(ctx context.Context, retest bool) *Report {
 			default:
 				d = b.test(ctx, name, info)
 			}
+			d = b.try(ctx, d)
 			r.Devices = append(r.Devices, d)
 		}
 	}
@@ -132,6 +134,26 @@ func (b *Book) test(ctx context.Context, driver string, info device.Info) Device
 		b.keep(d)
 	}
 	return d
+}
+
+// try tries the kernels that make use of a device's abilities when it is first used, and
+// keeps the result. A renderer has forms of its own in their places.
+func (b *Book) try(ctx context.Context, d Device) Device {
+	if b.Untried || d.Tried || d.State != Available || d.Software {
+		return d
+	}
+	tried := d
+	tried.Tried, tried.Trials = true, nil
+	for _, a := range device.Abilities() {
+		if d.Caps.Has(a) {
+			tried.Trials = append(tried.Trials, b.Prober.Try(ctx, d.Driven, d.ID, a))
+		}
+	}
+	if ctx.Err() != nil {
+		return d
+	}
+	b.keep(tried)
+	return tried
 }
 
 // Opens tells in a child process whether a device can be opened, where there are children.
