@@ -144,6 +144,14 @@ func waitFor(t testing.TB, what string, ok func() bool) {
 	}
 }
 
+// waitForLock waits until the writer knows of a lock that another connection holds, with a
+// write in its hands: it takes no other before that one is done. That the log counts as locked
+// is not enough, for the sweep at start may have met the lock.
+func waitForLock(t testing.TB, l *Log) {
+	t.Helper()
+	waitFor(t, "the lock to be noticed", func() bool { return l.Stats().State == StateLocked && l.queue.length() == 0 })
+}
+
 // all lists every record, newest first.
 func all(t testing.TB, l *Log, q appliance.RecordQuery) (ids []string) {
 	t.Helper()

@@ -167,12 +167,9 @@ func (l *Log) End(r *appliance.Record) {
 	}
 }
 
-// readWait bounds how long a reader waits for the writes before it.
-const readWait = 2 * time.Second
-
 // catchUp waits for the writes that were put in before it, so that who reads the log after
 // an answer finds the row closed. It does not wait while the log cannot be written, nor
-// longer than readWait.
+// longer than Config.readWait.
 func (l *Log) catchUp(ctx context.Context) {
 	n := l.queue.total()
 	var timeout <-chan time.Time
@@ -182,7 +179,7 @@ func (l *Log) catchUp(ctx context.Context) {
 			return
 		}
 		if timeout == nil {
-			timer := time.NewTimer(readWait)
+			timer := time.NewTimer(l.cfg.readWait)
 			defer timer.Stop()
 			timeout = timer.C
 		}

@@ -51,6 +51,8 @@ type Config struct {
 	openWait time.Duration
 	// closeWait is how long Close goes on trying to write what waits.
 	closeWait time.Duration
+	// readWait bounds how long a reader waits for the writes before it.
+	readWait time.Duration
 }
 
 // Validate reports the first value that is out of range, naming it.
@@ -88,6 +90,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.closeWait == 0 {
 		c.closeWait = 5 * time.Second
+	}
+	if c.readWait == 0 {
+		c.readWait = 2 * time.Second
 	}
 	return c
 }
