@@ -67,10 +67,23 @@ func serveAs(t testing.TB, used appliance.Model, m *appliancetest.Scripted, cfg 
 	return &bench{Service: s, model: m, log: log}
 }
 
+// patience ends a test which hangs: far beyond what a loaded machine needs.
+const patience = 3 * time.Minute
+
+// until waits for what another goroutine brings about without a signal of its own.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for ctx := within(t); !ok(); time.Sleep(time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatalf("waited %v for %s", patience, what)
+		}
+	}
+}
+
 // within returns a context that ends a test which hangs.
 func within(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -17,11 +17,8 @@ import (
 	"ganglion/appliance/media/film"
 )
 
-// decoderLife is how long a lasting decoder lives.
-const decoderLife = 3 * time.Second
-
 // decoderDouble is the life of a decoder's double, by what the environment says: it ends as if it were
-// compiled, gives grey frames and a tone, fails, or does not end.
+// compiled, gives grey frames and a tone, fails, does not end, or lasts.
 func decoderDouble() {
 	switch mode := os.Getenv("GANGLION_FILM_DOUBLE"); {
 	case mode == "":
@@ -31,7 +28,11 @@ func decoderDouble() {
 	case mode == "slow" && !slices.Contains(os.Args, "compile"):
 		time.Sleep(time.Minute)
 	case mode == "lasting" && slices.Contains(os.Args, "rawvideo"):
-		time.Sleep(decoderLife)
+		life, err := time.ParseDuration(os.Getenv("GANGLION_FILM_LIFE"))
+		if err != nil {
+			os.Exit(1)
+		}
+		time.Sleep(life)
 		os.Stdout.Write(bytes.Repeat([]byte{128}, 8*96*64*3))
 	case slices.Contains(os.Args, "rawvideo"):
 		os.Stdout.Write(bytes.Repeat([]byte{128}, 8*96*64*3))
@@ -45,12 +46,12 @@ func decoderDouble() {
 	os.Exit(0)
 }
 
-// filmDouble is an engine whose children are doubles of a mode.
-func filmDouble(t *testing.T, mode string) *film.Engine {
+// filmDouble is an engine whose children are doubles of a mode, with more in their environment.
+func filmDouble(t *testing.T, mode string, more ...string) *film.Engine {
 	t.Helper()
 	e := film.NewEngine(film.Options{Cache: t.TempDir(), Command: func(ctx context.Context, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, os.Args[0], args...)
-		cmd.Env = append(os.Environ(), "GANGLION_FILM_DOUBLE="+mode)
+		cmd.Env = append(append(os.Environ(), "GANGLION_FILM_DOUBLE="+mode), more...)
 		return cmd
 	}})
 	t.Cleanup(func() {

@@ -114,12 +114,7 @@ func TestLoad(t *testing.T) {
 // settle waits until no load is in progress.
 func settle(t testing.TB, s *appliance.Service) {
 	t.Helper()
-	ctx := within(t)
-	for s.Status().Loading != nil {
-		if ctx.Err() != nil {
-			t.Fatal("the load does not end")
-		}
-	}
+	until(t, "the load to end", func() bool { return s.Status().Loading == nil })
 }
 
 func TestLoadPanicsAndEmptyLoads(t *testing.T) {

@@ -218,6 +218,13 @@ func (s *scheduler) admit() bool {
 		return false
 	}
 	q := s.waiting[0]
+	if s.abandon || q.c.cancelled.Load() { // since dropCancelled looked
+		s.waiting = slices.Delete(s.waiting, 0, 1)
+		s.mu.Unlock()
+		q.err = errCancelled
+		s.leave(q, false)
+		return true
+	}
 	s.mu.Unlock()
 
 	ok := false

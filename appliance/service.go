@@ -33,7 +33,7 @@ func NewService(cfg Config) (*Service, error) {
 
 // Start checks a request, opens its record and queues it. Every refusal is made
 // here, as an *Error, before there is any output; refused requests leave no record.
-// When ctx ends, the completion is cancelled.
+// When ctx ends, the completion is cancelled; where it has ended already, nothing is begun.
 func (s *Service) Start(ctx context.Context, r *Request) (*Completion, error) {
 	for {
 		sch, err := s.serving()
@@ -120,6 +120,9 @@ func (s *Service) start(ctx context.Context, sch *scheduler, r *Request) (*Compl
 	q.c.release = func() {
 		stop()
 		cancel()
+	}
+	if ctx.Err() != nil {
+		q.c.Close() // not later, in a goroutine of its own: nothing is begun
 	}
 	sch.submit(q)
 	return q.c, nil

@@ -148,7 +148,9 @@ func TestDecodeGoesOnBesidePrompts(t *testing.T) {
 	var mu sync.Mutex
 	var decoding, batches int
 	gate := make(chan struct{})
+	clock := appliancetest.NewClock(time.Unix(1_000_000, 0)) // the rows of a batch follow from what others took
 	o := appliancetest.Options{Slots: 3, MaxRows: 32, Gate: gate, Before: func(_ int, rows []engine.Row) error {
+		clock.Advance(time.Millisecond)
 		mu.Lock()
 		defer mu.Unlock()
 		if len(rows) > 20 { // prompts are being read
@@ -160,7 +162,7 @@ func TestDecodeGoesOnBesidePrompts(t *testing.T) {
 		return nil
 	}}
 	m := appliancetest.NewScripted(appliancetest.Script{Pieces: []string{"a"}, Endless: true}, o)
-	b := serve(t, m, appliance.Config{})
+	b := serve(t, m, appliance.Config{Now: clock.Now, Speculate: appliance.SpeculateOff})
 	ctx := within(t)
 	first := start(t, ctx, b, greedy("x", 200))
 	gate <- struct{}{}
@@ -194,6 +196,7 @@ func TestF60HangingUpStopsTheWork(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		until(t, "the next batch", func() bool { return m.Runs() == 4 })
 		c.Close()
 		c.Close()
 		gate <- struct{}{} // the batch that had begun
@@ -277,6 +280,24 @@ func cancelled(t testing.TB, c *appliance.Completion) {
 			}
 			return
 		}
+	}
+}
+
+// TestWhoIsGoneGetsNothing: a request whose context has ended is cancelled before anything of
+// it is run, however late the goroutine comes that would tell.
+func TestWhoIsGoneGetsNothing(t *testing.T) {
+	b := endless(t, appliancetest.Options{})
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	for range 100 {
+		c, err := b.Start(gone, greedy("x", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancelled(t, c)
+	}
+	if n := b.model.Runs(); n != 0 {
+		t.Errorf("%d batches were run for nobody", n)
 	}
 }
 

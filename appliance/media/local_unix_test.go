@@ -25,7 +25,7 @@ func TestPipesOfAFolder(t *testing.T) {
 	select {
 	case err := <-done:
 		wantCode(t, "a pipe", err, CodeBroken, "images[0]")
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("it waits for the pipe")
 	}
 }

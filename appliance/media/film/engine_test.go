@@ -330,7 +330,7 @@ func TestStops(t *testing.T) {
 		}
 	}
 	now := runtime.NumGoroutine()
-	for end := time.Now().Add(10 * time.Second); now > goroutines && time.Now().Before(end); now = runtime.NumGoroutine() {
+	for end := time.Now().Add(2 * time.Minute); now > goroutines && time.Now().Before(end); now = runtime.NumGoroutine() {
 		time.Sleep(time.Millisecond) // one that has said its last word may not be gone yet
 	}
 	if now > goroutines {
