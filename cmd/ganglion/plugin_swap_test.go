@@ -125,7 +125,7 @@ func TestSwapsUnderRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	rejected := false
-	for until := time.Now().Add(20 * time.Second); !rejected && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(patience); !rejected && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		var list api.PluginList
 		p.get("/v1/plugins", &list)
 		for _, i := range list.Plugins {

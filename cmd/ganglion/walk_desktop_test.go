@@ -155,7 +155,7 @@ func TestWalkDesktopImpatient(t *testing.T) {
 	}
 	serving := 0
 	for _, p := range starts {
-		if strings.Contains(p.output(), "listening on") {
+		if p.serves() {
 			serving++
 			p.stop()
 		} else if code := p.wait(); code != exitOK {
