@@ -29,8 +29,34 @@ type MediaNote struct {
 	Width   int     `json:"width,omitempty"`
 	Height  int     `json:"height,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"`
-	Tokens  int     `json:"tokens"`         // that it takes of the prompt, with what frames it
-	Kept    bool    `json:"kept,omitempty"` // the log has the file
+	Frames  int     `json:"frames,omitempty"` // of a film that the model sees
+	Tokens  int     `json:"tokens"`           // that it takes of the prompt, with what frames it
+	Kept    bool    `json:"kept,omitempty"`   // the log has the file
+
+	Hints *HintsNote `json:"hints,omitempty"` // what its descriptor wished
+}
+
+// HintsNote are the wishes of a descriptor under the names that they have in one, so that a
+// request can be made again with them.
+type HintsNote struct {
+	MaxTokens   int     `json:"max_tokens,omitempty"`
+	FPS         float64 `json:"fps,omitempty"`
+	MaxFrames   int     `json:"max_frames,omitempty"`
+	Start       float64 `json:"start,omitempty"`
+	End         float64 `json:"end,omitempty"`
+	VideoCompat string  `json:"video_compat,omitempty"`
+}
+
+// note is nil where nothing was wished.
+func (h Hints) note() *HintsNote {
+	if h == (Hints{}) {
+		return nil
+	}
+	n := &HintsNote{MaxTokens: h.MaxTokens, FPS: h.FPS, MaxFrames: h.MaxFrames, Start: h.Start, End: h.End}
+	if h.Reference {
+		n.VideoCompat = "llama.cpp"
+	}
+	return n
 }
 
 // attachment is one item of a request on its way into the prompt. What is known of it
@@ -319,13 +345,13 @@ func (a *attachment) frameTexts() []string {
 
 // note is what the log keeps.
 func (a *attachment) note(tokens int) MediaNote {
-	w, h := a.w, a.h
+	w, h, frames := a.w, a.h, 0
 	if a.film != nil {
-		w, h = a.film.info.W, a.film.info.H
+		w, h, frames = a.film.info.W, a.film.info.H, a.film.plan.Count
 	}
 	return MediaNote{
 		Param: a.media.Param, MIME: a.media.MIME, SHA256: fmt.Sprintf("%x", a.file), Bytes: size(a.media),
-		Width: w, Height: h, Seconds: a.seconds, Tokens: tokens,
+		Width: w, Height: h, Seconds: a.seconds, Frames: frames, Tokens: tokens, Hints: a.media.Hints.note(),
 	}
 }
 

@@ -92,7 +92,9 @@ func (a *attachment) measureFilm(e Encoder, engine *film.Engine) error {
 	if m.Hints.MaxFrames > 0 {
 		s.Max = m.Hints.MaxFrames
 	}
-	if f.plan, err = s.Plan(f.info, a.limits()); err != nil {
+	if f.plan, err = s.Plan(f.info, a.limits()); errors.Is(err, film.ErrEmpty) {
+		return m.Hints.emptyPart(m.Param, err)
+	} else if err != nil {
 		return err
 	}
 	a.memory = 3*int64(f.plan.W)*int64(f.plan.H)*int64(f.plan.Count) + filmBytes*int64(f.info.W)*int64(f.info.H)
@@ -114,6 +116,17 @@ func (a *attachment) measureFilm(e Encoder, engine *film.Engine) error {
 		a.layout = append(a.layout, Piece{Text: text})
 	}
 	return a.measureTrack(e, engine)
+}
+
+// emptyPart names the wish that leaves nothing of a film to look at.
+func (h Hints) emptyPart(param string, err error) error {
+	switch {
+	case h.End > 0 && h.End <= h.Start:
+		param += ".end"
+	case h.Start > 0:
+		param += ".start"
+	}
+	return Errorf(CodeInvalid, param, "%s: %v", param, plainly{err})
 }
 
 // measureTrack puts the sound track behind the frames, where the model hears: what sounds

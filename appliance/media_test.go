@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"image"
@@ -285,6 +286,28 @@ func gifFilm(w, h, n int) []byte {
 	return b.Bytes()
 }
 
+// The log says how many frames were seen, and what was wished, under the names of a
+// descriptor.
+func TestFilmsAreNoted(t *testing.T) {
+	b, _ := looking(t, appliancetest.Options{}, appliancetest.EncoderOptions{}, appliance.Config{})
+	for _, tt := range []struct {
+		hints  appliance.Hints
+		frames int
+		want   string
+	}{
+		{appliance.Hints{}, 12, "null"},
+		{appliance.Hints{FPS: 0.5, Start: 2, End: 10}, 4, `{"fps":0.5,"start":2,"end":10}`},
+		{appliance.Hints{MaxFrames: 2, MaxTokens: 85, Reference: true}, 2, `{"max_tokens":85,"max_frames":2,"video_compat":"llama.cpp"}`},
+	} {
+		b.complete(t, showing("x", 1, appliance.Media{Kind: appliance.Video, Param: "videos[0]", Data: gifFilm(16, 8, 12), Hints: tt.hints}))
+		ended := b.log.Ended()
+		note := ended[len(ended)-1].Media[0]
+		if got, err := json.Marshal(note.Hints); err != nil || string(got) != tt.want || note.Frames != tt.frames {
+			t.Errorf("%+v: noted %d frames, %s, %v; want %d, %s", tt.hints, note.Frames, got, err, tt.frames, tt.want)
+		}
+	}
+}
+
 func TestFilms(t *testing.T) {
 	b, enc := looking(t, appliancetest.Options{}, appliancetest.EncoderOptions{Grid: true}, appliance.Config{})
 	film := func(h appliance.Hints) *appliance.Request {
@@ -319,5 +342,10 @@ func TestFilms(t *testing.T) {
 	b.refuse(t, showing("x", 4, appliance.Media{Kind: appliance.Video, Param: "videos[0]", Data: []byte("\x00\x00\x00\x18ftypisom\x00\x00\x00\x00")}), appliance.CodeMediaDecode, "videos[0]")
 	list.Frames[1].Data = pngOf(8, 8, 2)
 	b.refuse(t, showing("x", 4, list), appliance.CodeMediaDecode, "videos[0]")
-	b.refuse(t, film(appliance.Hints{Start: 100}), appliance.CodeInvalid, "videos[0]")
+	for param, h := range map[string]appliance.Hints{
+		"videos[0].start": {Start: 100}, "videos[0].end": {Start: 3, End: 3},
+	} {
+		b.refuse(t, film(h), appliance.CodeInvalid, param)
+	}
+	b.refuse(t, film(appliance.Hints{Start: 100, End: 200}), appliance.CodeInvalid, "videos[0].start")
 }

@@ -68,6 +68,7 @@ func begun(id string) *appliance.Record {
 		Media: []appliance.MediaNote{
 			{Param: "images[0]", MIME: "image/png", SHA256: "secret words", Bytes: 70000, Width: 640, Height: 480, Tokens: 258},
 			{Param: "audios[0]", MIME: "audio/wav", SHA256: "cd", Bytes: 9000, Seconds: 1.5, Tokens: 187},
+			{Param: "videos[0]", MIME: "image/gif", SHA256: "ef", Bytes: 9000, Seconds: 1.5, Frames: 3, Tokens: 800, Hints: &appliance.HintsNote{FPS: 2, Start: 0.5}},
 		},
 		Params: []appliance.Param{
 			{Name: "temperature", Value: 0.5, Origin: appliance.FromRequest},

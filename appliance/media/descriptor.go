@@ -103,19 +103,22 @@ func (r *reader) described(it item, v jsontext.Value) (appliance.Media, error) {
 const lowDetail = 85
 
 // hints adds the wishes of a descriptor to those of what it holds. Members of other names
-// are ignored.
+// are ignored. A wish that cannot be is named, such as videos[0].fps.
 func hints(it item, v jsontext.Value, h appliance.Hints) (_ appliance.Hints, err error) {
+	refuse := func(name, format string, args ...any) {
+		err = item{kind: it.kind, param: it.param + "." + name}.errorf(appliance.CodeInvalid, format, args...)
+	}
 	whole := func(name string, n jsontext.Value, max int64) int {
 		i, ok := n.Int()
 		if n.Kind() != jsontext.Number || ok != jsontext.IsInt || i < 1 || i > max {
-			err = it.errorf(appliance.CodeInvalid, "%s must be an integer from 1 to %d", name, max)
+			refuse(name, "must be an integer from 1 to %d", max)
 		}
 		return int(i)
 	}
-	number := func(name string, n jsontext.Value, max float64) float64 {
+	number := func(name string, n jsontext.Value, max int) float64 {
 		f, ok := n.Float()
-		if n.Kind() != jsontext.Number || !ok || f < 0 || f > max {
-			err = it.errorf(appliance.CodeInvalid, "%s must be a number from 0 to %g", name, max)
+		if n.Kind() != jsontext.Number || !ok || f < 0 || f > float64(max) {
+			refuse(name, "must be a number from 0 to %d", max)
 		}
 		return f
 	}
@@ -132,11 +135,11 @@ func hints(it item, v jsontext.Value, h appliance.Hints) (_ appliance.Hints, err
 				}
 			case "auto", "high", "original":
 			default:
-				err = it.errorf(appliance.CodeInvalid, "detail must be low, high or auto")
+				refuse(name, "must be low, high or auto")
 			}
 		case "video_compat":
 			if s, _ := mv.Text(); s != "llama.cpp" {
-				err = it.errorf(appliance.CodeInvalid, "video_compat must be llama.cpp")
+				refuse(name, "must be llama.cpp")
 			}
 			h.Reference = true
 		case "max_tokens":
@@ -145,12 +148,12 @@ func hints(it item, v jsontext.Value, h appliance.Hints) (_ appliance.Hints, err
 			h.MaxFrames = whole(name, mv, 1<<16)
 		case "fps":
 			if h.FPS = number(name, mv, 240); err == nil && h.FPS > 0 && h.FPS < 0.001 {
-				err = it.errorf(appliance.CodeInvalid, "fps must be 0.001 or more")
+				refuse(name, "must be 0.001 or more")
 			}
 		case "start":
-			h.Start = number(name, mv, 1e6)
+			h.Start = number(name, mv, 1_000_000)
 		case "end":
-			h.End = number(name, mv, 1e6)
+			h.End = number(name, mv, 1_000_000)
 		}
 	}
 	return h, err

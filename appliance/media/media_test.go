@@ -204,24 +204,6 @@ func TestHeaderlessSamples(t *testing.T) {
 	}
 }
 
-func TestHints(t *testing.T) {
-	for text, want := range map[string]appliance.Hints{
-		`{"data":"X","detail":"low"}`: {MaxTokens: 85}, `{"data":"X","detail":"low","max_tokens":300}`: {MaxTokens: 300},
-		`{"type":"image_url","image_url":{"url":"data:;base64,X","detail":"low"}}`: {MaxTokens: 85},
-		`{"source":{"data":"X","fps":2.5},"max_frames":9,"start":0,"end":1.5}`:     {FPS: 2.5, MaxFrames: 9, End: 1.5},
-		`{"data":"X","fps":null,"other":"x"}`:                                      {},
-	} {
-		items, err := read(appliance.Image, strings.ReplaceAll(text, "X", b64(pngFile(2, 2))))
-		if err != nil || items[0].Hints != want {
-			t.Errorf("%s: %+v, %v, want %+v", text, items, err, want)
-		}
-	}
-	for _, bad := range []string{`"detail":"none"`, `"detail":3`, `"max_tokens":0`, `"max_tokens":1.5`, `"max_frames":"3"`, `"fps":-1`, `"fps":1e-9`, `"start":true`, `"end":1e9`} {
-		_, err := read(appliance.Image, `{"data":"`+b64(pngFile(2, 2))+`",`+bad+`}`)
-		wantCode(t, bad, err, appliance.CodeInvalid, "images")
-	}
-}
-
 func TestF56BrokenPicturesAreRefusedSoon(t *testing.T) {
 	file := pngFile(64, 64)
 	broken := map[string][]byte{}

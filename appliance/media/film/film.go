@@ -19,6 +19,7 @@ var (
 	ErrUnsupported = errors.New("its kind is not read")
 	ErrNoDecoder   = errors.New("this program was built without the film decoder")
 	ErrTime        = errors.New("decoding took too long")
+	ErrEmpty       = errors.New("is empty") // the part of a film that is to be looked at
 )
 
 var (

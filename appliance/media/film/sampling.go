@@ -70,7 +70,7 @@ func (s Sampling) Plan(i Info, l Limits) (Plan, error) {
 	case s.Rate < 0 || math.IsNaN(s.Rate) || s.Rate > 1000 || s.Count < 0 || s.Max < 0 || s.Start < 0 || s.End < 0:
 		return p, fmt.Errorf("film: a sampling of %g a second, %d frames, %d at most", s.Rate, s.Count, s.Max)
 	case p.Start >= p.End:
-		return p, fmt.Errorf("film: the part from %v to %v is empty, the film lasts %v", s.Start, p.End, i.Duration)
+		return p, fmt.Errorf("film: the part from %v to %v %w, the film lasts %v", s.Start, p.End, ErrEmpty, i.Duration)
 	}
 	seconds := (p.End - p.Start).Seconds()
 	switch {
