@@ -49,7 +49,7 @@ export const recorded = fileURLToPath(new URL('../../gpu/encoder/testdata/', imp
 export async function startSeeing(family) {
   if (process.env.GANGLION_BIN) return startBinary(process.env.GANGLION_BIN, `${recorded}models/${family}-text.gguf`, ['--mmproj', `${recorded}models/${family}-mmproj.gguf`, ...exact, '--log-media'])
   const mock = await startScripted()
-  await mock.tell({ encoder: { name: 'eyes', path: '/m', images: true, audios: false, videos: false }, logMedia: true })
+  await mock.tell({ encoder: { name: 'eyes', path: '/m', images: true, audios: false, videos: true }, logMedia: true })
   return { ...mock, real: false }
 }
 

@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test'
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { nextRecord, noticed, openBrowser, recorded, soon, startScripted, startSeeing, violations, withPage } from './harness.mjs'
+import { choose, clip, encoder, finished, items, picture, sound, watching } from './attaching.mjs'
 
 let browser
 let server
@@ -15,15 +16,7 @@ after(async () => {
   await server?.close()
 })
 
-const encoder = { name: 'eyes', path: '/m/mmproj-eyes.gguf', images: true, audios: true, videos: false }
-const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAbElEQVR42hXNQRUAUQhCUZOYhCQmeUlIQhISzR+XXA7ODDtouIHBQ4YOM8suWm5h8ZKl+0CskDiBsIioHhx76LiDw0eO3oN/4FVf+J8h0PduzBqZ8x/bxNQPwgaFy192SGgelC0q13/CJaXlA+odUoEVKnyAAAAAAElFTkSuQmCC', 'base64')
-const wav = Buffer.concat([Buffer.from('RIFF'), Buffer.from([68, 0, 0, 0]), Buffer.from('WAVEfmt '), Buffer.from([16, 0, 0, 0, 1, 0, 1, 0, 0x80, 0x3e, 0, 0, 0, 0x7d, 0, 0, 2, 0, 16, 0]), Buffer.from('data'), Buffer.from([32, 0, 0, 0]), Buffer.alloc(32)])
-const picture = { name: 'cat.png', mimeType: 'image/png', buffer: png }
-const sound = { name: 'meow.wav', mimeType: 'audio/wav', buffer: wav }
 const page = (options, f) => withPage(browser, server.url, options, f)
-const choose = (p, files) => p.getByLabel('Media files').setInputFiles(files)
-const items = (p) => p.getByRole('group', { name: 'Attached media' }).getByRole('listitem')
-const finished = (p) => p.getByRole('status').filter({ hasText: /^Finished: / }).waitFor()
 
 /** Drops files on the prompt as a desktop does. */
 async function drop(p, files) {
@@ -53,8 +46,8 @@ test('media/dropped files are measured, sent and noted in the log', async () => 
     const sent = p.waitForRequest((r) => r.url().endsWith('/v1/completions'))
     await p.getByRole('button', { name: 'Run', exact: true }).click()
     const body = (await sent).postDataJSON()
-    assert.deepEqual(body.images, [png.toString('base64')])
-    assert.deepEqual(body.audios, [wav.toString('base64')])
+    assert.deepEqual(body.images, [picture.buffer.toString('base64')])
+    assert.deepEqual(body.audios, [sound.buffer.toString('base64')])
     assert.equal('videos' in body, false)
     await finished(p)
     assert.equal(new URL(p.url()).hash.includes('iVBOR'), false, 'no media in the address')
@@ -116,11 +109,11 @@ test('media/what the server takes no more of is refused before it is sent', asyn
 })
 
 test('media/a film tells how far its decoder is, and what it takes', async () => {
-  await server.tell({ reset: true, encoder: { ...encoder, videos: true }, films: { state: 'compiling', share: 0.25, error: '' } })
+  await server.tell({ reset: true, encoder: watching, films: { state: 'compiling', share: 0.25, error: '' } })
   await page({ hash: '#/playground' }, async (p) => {
-    await choose(p, [{ name: 'clip.mp4', mimeType: 'video/mp4', buffer: Buffer.from('....ftypisom') }])
+    await choose(p, [clip])
     await p.getByText('The decoder of films is being made ready, 25 % so far.').waitFor()
-    await items(p).first().getByText('2.5 s, 512 tokens in 2 pieces').waitFor()
+    await items(p).first().getByText('Film, 2.5 s, 2 frames, 512 tokens').waitFor()
     assert.deepEqual(await violations(p), [])
     await server.tell({ films: { state: 'ready', share: 1, error: '' } })
     await soon(() => p.getByText('The decoder of films is being made ready').count(), 0)
@@ -137,7 +130,7 @@ test('media/a picture is pasted, text stays text', async () => {
       return box.dispatchEvent(new ClipboardEvent('paste', { clipboardData: d, bubbles: true, cancelable: true }))
     }, [type, content])
     assert.equal(await paste('text', 'hello'), true, 'left to the browser')
-    assert.equal(await paste('file', [...png]), false, 'taken')
+    assert.equal(await paste('file', [...picture.buffer]), false, 'taken')
     await items(p).first().getByText('image.png').waitFor()
   })
 })
@@ -161,7 +154,7 @@ test('media/a record shows the files that the log keeps', async () => {
     const sent = p.waitForRequest((r) => r.url().endsWith('/v1/completions'))
     await p.getByRole('button', { name: 'Run', exact: true }).click()
     const body = (await sent).postDataJSON()
-    assert.deepEqual([body.images, body.audios], [[png.toString('base64')], [wav.toString('base64')]])
+    assert.deepEqual([body.images, body.audios], [[picture.buffer.toString('base64')], [sound.buffer.toString('base64')]])
     await finished(p)
   })
 })

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
 import { extname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { bytesOf, measure, refuseMedia } from './mockmedia.mjs'
 import { freshPlugins, logged, refusePlugins, runPlugins } from './mockplugins.mjs'
 
 const root = fileURLToPath(new URL('../ui/', import.meta.url))
@@ -81,12 +82,6 @@ function refuse(body) {
 
 const encode = (text) => [{ id: 2, text: '<bos>' }, ...(text.match(/ ?[\p{L}\p{N}]+|\s|[^\s]/gu) ?? []).map((t) => ({ id: 1000 + (hash(t) % 200000), text: t }))]
 
-/** What the server would say of media; every picture has 256 tokens, every sound 187. */
-const measure = (body) => Object.entries({ images: 256, audios: 187, videos: 512 }).flatMap(([field, tokens]) => (body[field] ?? []).map((data, i) => ({
-  param: `${field}[${i}]`, mime: { images: 'image/png', audios: 'audio/wav', videos: 'video/mp4' }[field], sha256: createHash('sha256').update(data).digest('hex'), bytes: Buffer.from(data, 'base64').length,
-  ...(field === 'images' ? { width: 640, height: 480 } : { seconds: 2.5 }), tokens, pieces: field === 'videos' ? [256, 256] : [tokens],
-})))
-
 const kinds = { 400: 'invalid_request_error', 415: 'invalid_request_error', 401: 'authentication_error', 404: 'not_found_error', 503: 'server_error' }
 
 /** Starts the stand-in; returns its address and a way to end it. */
@@ -126,7 +121,7 @@ export async function startMock(port = 0) {
       case 'POST /v1/tokenize': return ready ? send(200, { tokens: encode(JSON.parse(raw).text) }) : fail(503, 'No model is loaded.', { code: 'no_model' })
       case 'POST /v1/media/measure': {
         const body = JSON.parse(raw)
-        const bad = broken(body)
+        const bad = refuseMedia(body, state.broken)
         if (bad) return fail(...bad)
         const media = measure(body)
         return state.encoder ? send(200, { tokens: 1 + media.reduce((n, m) => n + m.tokens, 0), context: model.context, room: 1000, media }) : fail(400, 'the model takes text only', { param: 'images', code: 'modality_not_supported' })
@@ -145,17 +140,11 @@ export async function startMock(port = 0) {
         const [, id, place] = /^\/v1\/log\/(.+)\/media\/(\d+)$/.exec(url.pathname)
         const body = JSON.parse(state.records.find((x) => x.id === id).request)
         res.writeHead(200, { 'Content-Type': 'application/octet-stream' })
-        return res.end(Buffer.from([...(body.images ?? []), ...(body.audios ?? []), ...(body.videos ?? [])][place], 'base64'))
+        return res.end(bytesOf([...(body.images ?? []), ...(body.audios ?? []), ...(body.videos ?? [])][place]))
       }
       case 'POST /v1/completions': return complete(raw, req, res, send, fail)
       default: return fail(404, 'No such route.', { code: 'not_found' })
     }
-  }
-
-  /** What is wrong with the media of a request: a picture may have bytes that are not read. */
-  function broken(body) {
-    const at = (body.images ?? []).findIndex((data) => Buffer.from(data, 'base64').toString() === state.broken)
-    return at >= 0 && [415, `images[${at}]: is a broken PNG file: it is cut short`, { param: `images[${at}]`, code: 'unsupported_media_type' }]
   }
 
   function status() {
@@ -191,7 +180,8 @@ export async function startMock(port = 0) {
     if (own.queueFull) return fail(503, 'The queue is full: 64 requests are waiting.', { code: 'queue_full', headers: { 'Retry-After': '2' } })
     if (own.model !== 'ready') return fail(503, 'No model is loaded.', { code: 'no_model', headers: { 'Retry-After': '5' } })
     const body = JSON.parse(raw)
-    if (broken(body)) return fail(...broken(body))
+    const media = refuseMedia(body, own.broken)
+    if (media) return fail(...media)
     const bad = refuse(body) ?? refusePlugins(body, own.plugins)
     if (bad) return fail(400, bad[1], { param: bad[0], code: bad[2] })
     const exact = /"seed":(\d+)/.exec(raw)?.[1]

@@ -1,5 +1,5 @@
 // Pictures of every view for a look: node shots.mjs FOLDER. Uses the stand-in.
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openBrowser, startScripted, withPage } from './harness.mjs'
 import { freshPlugins } from './mockplugins.mjs'
@@ -34,7 +34,24 @@ const scenes = {
         { name: 'cat.png', mimeType: 'image/png', buffer: Buffer.from('x') }, { name: 'bad.png', mimeType: 'image/png', buffer: Buffer.from('bad') },
         { name: 'meow.wav', mimeType: 'audio/wav', buffer: Buffer.from('x') }, { name: 'clip.mp4', mimeType: 'video/mp4', buffer: Buffer.from('x') },
       ])
-      await page.getByText('512 tokens in 2 pieces').waitFor()
+      await page.getByText('2 frames, 512 tokens').waitFor()
+    },
+  },
+  'play-film': {
+    hash: `#/playground?prompt=${prompt}`,
+    state: { encoder: { name: 'eyes', path: '/m', images: true, audios: true, videos: true } },
+    act: async (page) => {
+      await page.getByLabel('Media files').setInputFiles([
+        { name: 'wave.gif', mimeType: 'image/gif', buffer: await readFile(new URL('../../appliance/media/picture/testdata/moving1.gif', import.meta.url)) },
+        { name: 'clip.mp4', mimeType: 'video/mp4', buffer: Buffer.from('x') },
+      ])
+      for (const name of ['wave.gif', 'clip.mp4']) await page.getByText(`Frames of ${name}`).click()
+      const clip = page.getByRole('group', { name: 'Frames of clip.mp4' })
+      await clip.getByLabel('Frames a second').fill('4')
+      await clip.getByLabel('From second').fill('1.25')
+      await page.getByText('5 frames').first().waitFor()
+      await clip.getByLabel('To second').fill('1')
+      await clip.getByText('the part from').waitFor()
     },
   },
   'history-empty': { hash: '#/history' },

@@ -1,40 +1,50 @@
-// What is attached to the prompt now, and what it will take of the context.
+// What is attached to the prompt now.
 import { batch, effect, signal } from './html.js'
 import { api, say, server } from './store.js'
-import { isAbort } from './api.js'
-import { base64, hadMedia, inOrder, itemAt, kindOf, kindOfParam, named, problemOf, withMedia } from './media.js'
+import { base64, hadMedia, kindOf, kindOfParam, problemOf } from './media.js'
+import { fromHints, noWishes } from './film.js'
+import { moves, ownKind, settled } from './moving.js'
 
-/** The attached items: {id, kind, name, bytes, data (base64), file}. */
+/**
+ * The attached items: {id, kind, name, bytes, data (base64), file, moving, chosen, wishes,
+ * hints}. moving: a picture with more than one frame, which a person may have chosen the kind
+ * of; wishes are texts (film.js), hints what else its descriptor has.
+ */
 export const attached = signal([])
 
 /** Why the last file was not taken; '' when all were. */
 export const problem = signal('')
 
-/** What the items take, as the server counts: {of: id -> item, tokens}; null until it has. */
-export const measured = signal(null)
-
-/** Why the server would refuse them, in sentences. */
-export const refused = signal([])
-
 let last = 0
+
+/** An item of a file whose bytes were read. */
+function itemOf(kind, name, file, content, more) {
+  const moving = kind !== 'audios' && moves(content)
+  return { id: ++last, kind, name, bytes: content.length, data: base64(content), file, moving, chosen: false, wishes: noWishes(), hints: {}, ...more }
+}
+
+const bytesOf = async (file) => new Uint8Array(await file.arrayBuffer())
 
 /** Attaches files, in their order; what cannot be media is refused by name. */
 export async function attach(files) {
   problem.value = ''
   const names = []
   for (const file of files) {
-    const why = problemOf(file, attached.peek(), server.peek().data?.media)
-    if (why) {
-      problem.value = why
-      continue
-    }
+    const { data } = server.peek()
+    let why = problemOf(file, [], data?.media)
     try {
-      const data = base64(new Uint8Array(await file.arrayBuffer()))
-      attached.value = [...attached.peek(), { id: ++last, kind: kindOf(file), name: file.name || 'pasted', bytes: file.size, data, file }]
-      names.push(file.name || 'pasted')
+      const item = !why && itemOf(kindOf(file), file.name || 'pasted', file, await bytesOf(file))
+      const items = attached.peek()
+      if (item?.moving) item.kind = ownKind(items, data)
+      why ||= problemOf(file, items, data?.media, item.kind)
+      if (!why) {
+        attached.value = [...items, item]
+        names.push(item.name)
+      }
     } catch {
-      problem.value = `“${file.name}” could not be read.`
+      why = `“${file.name}” could not be read.`
     }
+    if (why) problem.value = why
   }
   if (names.length) say(`Attached: ${names.join(', ')}`)
 }
@@ -53,10 +63,8 @@ export async function attachKept(record) {
   }
   try {
     const files = await Promise.all(record.media.map((m, i) => api.mediaFile(record.id, i)))
-    const items = await Promise.all(record.media.map(async ({ param, mime }, i) => ({
-      id: ++last, kind: kindOfParam(param), name: param, bytes: files[i].size,
-      data: base64(new Uint8Array(await files[i].arrayBuffer())), file: new Blob([files[i]], { type: mime }),
-    })))
+    const items = await Promise.all(record.media.map(async ({ param, mime, hints }, i) =>
+      itemOf(kindOfParam(param), param, new Blob([files[i]], { type: mime }), await bytesOf(files[i]), { chosen: true, ...fromHints(hints) })))
     if (mine === opened) attached.value = [...items, ...attached.peek()] // not where another record was opened meanwhile
   } catch {
     if (mine === opened) problem.value = 'The media of the record could not be read. Attach them again.'
@@ -73,44 +81,32 @@ export function detach(id) {
   if (item) say(`Removed: ${item.name}`)
 }
 
-let control = null
-let asked = '' // what was asked for; the server's status comes again and again
+const change = (id, patch) => { attached.value = attached.peek().map((i) => (i.id === id ? { ...i, ...patch } : i)) }
 
-// The server measures the items alone whenever they or the model change.
-effect(() => {
-  const items = inOrder(attached.value)
-  const { data } = server.value
-  const able = items.length > 0 && data?.state === 'ready' && Boolean(data.encoder)
-  const key = able ? `${items.map((i) => i.id)} ${data.model?.hash} ${data.encoder.name}` : ''
-  if (key === asked) return
-  asked = key
-  control?.abort()
-  control = new AbortController()
-  if (able) measure(items, control)
-  else batch(() => { measured.value = null; refused.value = [] })
-})
-
-// One that is refused is told by its name, and the others are measured without it.
-async function measure(items, { signal }) {
-  const whys = []
-  let rest = items
-  while (rest.length) {
-    try {
-      const answer = await api.measure(withMedia({}, rest), signal)
-      const of = Object.fromEntries(rest.map((item, i) => [item.id, answer.media[i]]))
-      batch(() => {
-        measured.value = { of, tokens: answer.media.reduce((sum, m) => sum + m.tokens, 0) }
-        refused.value = whys
-      })
-      return
-    } catch (error) {
-      if (isAbort(error)) return
-      const bad = itemAt(rest, error.param)
-      whys.push(bad ? named(error.message, error.param, bad.name) : error.message)
-      if (error.kind === 'network') asked = '' // again with the next status
-      if (!bad) break
-      rest = rest.filter((item) => item !== bad)
-    }
-  }
-  batch(() => { measured.value = null; refused.value = whys })
+/** Sends a moving picture as one of images or of videos; false where no more of these may be sent. */
+export function sendAs({ id, name, bytes }, kind) {
+  const others = attached.peek().filter((i) => i.id !== id)
+  const why = problemOf({ name, size: bytes }, others, server.peek().data?.media, kind)
+  batch(() => {
+    problem.value = why
+    if (!why) change(id, { kind, chosen: true })
+  })
+  return !why
 }
+
+/** Sets one wish about a film, as it was typed. */
+export function wish(id, name, text) {
+  const { wishes } = attached.peek().find((i) => i.id === id)
+  change(id, { wishes: { ...wishes, [name]: text } })
+}
+
+let films = false // whether the model took films when it was last ready
+
+// Another model may take films or not: moving pictures that nobody chose a kind for follow.
+effect(() => {
+  const { data } = server.value
+  const takes = Boolean(data?.encoder?.videos)
+  if (takes === films || data?.state !== 'ready') return
+  films = takes
+  attached.value = settled(attached.peek(), data)
+})

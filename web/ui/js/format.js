@@ -1,4 +1,6 @@
 // Numbers, sizes, times and token text as people read them. Pure.
+import { hintsOf } from './film.js'
+import { formatJSON } from './json.js'
 
 const units = ['B', 'kB', 'MB', 'GB', 'TB']
 
@@ -220,8 +222,9 @@ function pour(json, media) {
   for (const kind of new Set(media.map((m) => m.kind))) {
     text += `,"${kind}":[`
     for (const [i, m] of media.filter((x) => x.kind === kind).entries()) {
-      commands.push(say(`${text}${i ? ',' : ''}"`), `base64 < ${shellQuote(m.name)} | tr -d '\\n'`)
-      text = '"'
+      const hints = formatJSON(hintsOf(m)).slice(1, -1)
+      commands.push(say(`${text}${i ? ',' : ''}${hints && '{"data":'}"`), `base64 < ${shellQuote(m.name)} | tr -d '\\n'`)
+      text = hints ? `",${hints}}` : '"'
     }
     text += ']'
   }

@@ -1,13 +1,14 @@
 // Pictures, sound and film that a person attaches to a prompt: which files they may be,
 // and how they become fields of a request. Pure.
+import { hintsOf } from './film.js'
 
 /** The kinds of media, as fields of a request. */
 export const kinds = ['images', 'audios', 'videos']
 
 const endings = {
-  images: /\.(png|jpe?g|gif|bmp|tiff?|webp)$/i,
+  images: /\.(png|apng|jpe?g|gif|bmp|tiff?|webp)$/i,
   audios: /\.(wav|mp3|flac|ogg|oga|opus|m4a|aac|amr)$/i,
-  videos: /\.(mp4|m4v|mov|mkv|webm|avi|mjpe?g|apng)$/i,
+  videos: /\.(mp4|m4v|mov|mkv|webm|avi|mjpe?g)$/i,
 }
 const types = { images: /^image\//, audios: /^audio\//, videos: /^video\// }
 
@@ -26,10 +27,10 @@ const room = 2 ** 16 // of a request, for all that is not media
 
 /**
  * Why a file cannot be attached to the items that are there; '' when it may be. limits are
- * those of the server's status; what they do not tell the server decides.
+ * those of the server's status; what they do not tell the server decides. kind is what it is
+ * to be sent as.
  */
-export function problemOf(file, items = [], limits = {}) {
-  const kind = kindOf(file)
+export function problemOf(file, items = [], limits = {}, kind = kindOf(file)) {
   if (!kind) return `“${file.name}” is no picture, sound or film that can be read.`
   if (file.size === 0) return `“${file.name}” is empty.`
   if (file.size > limits.item_bytes) return `“${file.name}” is larger than ${mebibytes(limits.item_bytes)}.`
@@ -50,7 +51,7 @@ export function refusal(kind, encoder) {
 
 /** What a person should know of the decoder of films before a film is sent; '' for nothing. */
 export function filmNote(items, films) {
-  if (!items.some((i) => i.kind === 'videos')) return ''
+  if (!items.some((i) => i.kind === 'videos' && !i.moving)) return '' // moving pictures need none
   if (films?.state === 'compiling') return `The decoder of films is being made ready, ${Math.round(films.share * 100)} % so far. A film that is sent now waits for it.`
   if (films?.state === 'failed') return `The decoder of films could not be made ready: ${films.error}. The next film tries again.`
   return ''
@@ -64,11 +65,17 @@ export function base64(bytes) {
   return out
 }
 
+/** An item as it stands in a request: its bytes, or where there are hints a descriptor with both. */
+function sentAs(item) {
+  const hints = hintsOf(item)
+  return Object.keys(hints).length ? { data: item.data, ...hints } : item.data
+}
+
 /** A request with the attached items, in their order. */
 export function withMedia(request, items) {
   const out = { ...request }
   for (const kind of kinds) {
-    const data = items.filter((i) => i.kind === kind).map((i) => i.data)
+    const data = items.filter((i) => i.kind === kind).map(sentAs)
     if (data.length) out[kind] = data
   }
   return out
@@ -92,12 +99,24 @@ export function named(message, param, name) {
   return `“${name}”${/^(is|has|must|holds|declares|lasts|brings|names) /.test(said) ? '' : ':'} ${said}`
 }
 
+const secondsOf = (s) => (s < 9.95 ? s.toFixed(1) : String(Math.round(s)))
+const counted = (n, word) => `${n} ${word}${n === 1 ? '' : 's'}`
+
+/** How long a sound or film is, and which part of it the model looks at. */
+function lengthOf({ seconds, hints }) {
+  if (!seconds) return ''
+  const from = hints?.start ?? 0
+  const until = Math.min(hints?.end || seconds, seconds)
+  const part = from > 0 || until < seconds ? `${secondsOf(from)} to ${secondsOf(until)} s of ` : ''
+  return `${part}${secondsOf(seconds)} s`
+}
+
 /** How the model will see an item, in words. */
 export function seen(m) {
   if (!m) return ''
-  const size = m.width ? `${m.width} × ${m.height}` : m.seconds ? `${m.seconds < 9.95 ? m.seconds.toFixed(1) : Math.round(m.seconds)} s` : ''
-  const parts = m.pieces?.length > 1 ? ` in ${m.pieces.length} pieces` : ''
-  return [size, `${m.tokens} ${m.tokens === 1 ? 'token' : 'tokens'}${parts}`].filter(Boolean).join(', ')
+  const size = m.width ? `${m.width} × ${m.height}` : ''
+  const parts = !m.frames && m.pieces?.length > 1 ? ` in ${m.pieces.length} pieces` : ''
+  return [size, lengthOf(m), m.frames && counted(m.frames, 'frame'), `${counted(m.tokens, 'token')}${parts}`].filter(Boolean).join(', ')
 }
 
 /** A recorded request without the notes that stand in the place of its media. */

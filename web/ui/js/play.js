@@ -8,6 +8,7 @@ import { curl } from './format.js'
 import { formatJSON } from './json.js'
 import { attached } from './attached.js'
 import { inOrder, itemAt, named, withMedia } from './media.js'
+import { saidOf, wishID, wishOf } from './film.js'
 import { spaced } from './spaced.js'
 import { token } from './store.js'
 
@@ -26,12 +27,12 @@ export function set(patch) {
 export const runner = new Runner({ api })
 export const run = runner.state
 
-/** The control that the server refused, and why. */
+/** The control that the server refused, and why; control is its id where it is one of an attached item's. */
 export const invalid = signal(allWell())
 
 /** No control is refused. */
 export function allWell() {
-  return { name: '', param: '', message: '' }
+  return { name: '', param: '', message: '', control: '' }
 }
 
 /** Parameters as the server resolved them in the last run: name -> {value, origin}. */
@@ -75,11 +76,18 @@ export async function start(patch) {
   if (detail?.params) resolved.value = Object.fromEntries(detail.params.map((p) => [p.name, p]))
   const name = error && (isRefusal(error) || error.code === 'media_timeout') ? controlOf(error.param) : ''
   if (!name) return
-  const item = itemAt(inOrder(attached.peek()), error.param)
-  invalid.value = { name, param: error.param, message: item ? named(error.message, error.param, item.name) : error.message }
-  const control = document.getElementById(`p-${fieldPointer(error.param)}`) ?? document.getElementById(`p-${name}`)
+  invalid.value = refusal(name, error)
+  const control = document.getElementById(invalid.peek().control || `p-${fieldPointer(error.param)}`) ?? document.getElementById(`p-${name}`)
   control?.closest('details')?.setAttribute('open', '')
   control?.focus()
+}
+
+/** What a refusal says of a control, of an attached item by its name. */
+function refusal(name, { param, message }) {
+  const item = itemAt(inOrder(attached.peek()), param)
+  const wish = item ? wishOf(param) : ''
+  if (wish) return { name, param, message: saidOf(message, param), control: wishID(item, wish) }
+  return { name, param, message: item ? named(message, param, item.name) : message, control: '' }
 }
 
 /** The pointer of the setting that holds what a pointer names: an entry of a list has no control. */

@@ -5,13 +5,14 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as m from '../js/media.js'
+import { noWishes } from '../js/film.js'
 import { curl } from '../js/format.js'
 import { formatJSON } from '../js/json.js'
 
 test('media/files go to the field of their kind', () => {
   const rows = [
     ['a.PNG', '', 'images'], ['a.jpeg', 'image/jpeg', 'images'], ['x', 'image/webp', 'images'], ['a.wav', '', 'audios'], ['a.opus', '', 'audios'],
-    ['a.mp4', 'video/mp4', 'videos'], ['a.webm', 'video/webm', 'videos'], ['a.mkv', '', 'videos'], ['a.svg', 'image/svg+xml', ''], ['a.txt', 'text/plain', ''], ['', '', ''],
+    ['a.apng', '', 'images'], ['a.mp4', 'video/mp4', 'videos'], ['a.webm', 'video/webm', 'videos'], ['a.mkv', '', 'videos'], ['a.svg', 'image/svg+xml', ''], ['a.txt', 'text/plain', ''], ['', '', ''],
   ]
   for (const [name, type, want] of rows) assert.equal(m.kindOf({ name, type }), want, `${name} ${type}`)
 })
@@ -30,6 +31,9 @@ test('media/files that cannot be attached are refused by name', () => {
   assert.match(m.problemOf(file(5, 'b.wav'), [picture, { kind: 'audios', bytes: 1 }], limits), /takes 1 sound\./)
   assert.match(m.problemOf(file(20 * 2 ** 20), [{ kind: 'images', bytes: 30 * 2 ** 20 }], limits), /to 50 MiB; a request takes 4[78](\.\d)? MiB/)
   assert.match(m.problemOf(file(20), [{ kind: 'images', bytes: 30 }], { ...limits, bytes: 40 }), /a request takes 0 MiB/)
+  const film = { kind: 'videos', bytes: 1 }
+  assert.match(m.problemOf(file(5, 'a.gif'), [film], limits, 'videos'), /“a.gif” is one too many: a request takes 1 film\./)
+  assert.equal(m.problemOf(file(5, 'a.gif'), [film], limits, 'images'), '')
 })
 
 test('media/a model says what it cannot use', () => {
@@ -46,6 +50,7 @@ test('media/the decoder of films says how far it is, to those who attach a film'
   for (const state of ['ready', 'idle', 'absent']) assert.equal(m.filmNote(film, { state }), '')
   assert.equal(m.filmNote([{ kind: 'audios' }], { state: 'compiling', share: 0 }), '')
   assert.equal(m.filmNote(film, undefined), '')
+  assert.equal(m.filmNote([{ kind: 'videos', moving: true }], { state: 'compiling', share: 0 }), '', 'a moving picture needs no decoder of films')
 })
 
 test('media/what the server says of an item is told with its name', () => {
@@ -71,26 +76,38 @@ test('media/items reach the request in their order, absent kinds stay absent', (
   const items = [{ id: 1, kind: 'audios', data: 's' }, { id: 2, kind: 'images', data: 'a' }, { id: 3, kind: 'images', data: 'b' }]
   assert.deepEqual(m.withMedia({ prompt: 'p' }, items), { prompt: 'p', images: ['a', 'b'], audios: ['s'] })
   assert.deepEqual(m.inOrder(items).map((i) => i.id), [2, 3, 1])
+  const films = [{ kind: 'videos', data: 'f', wishes: { fps: '2', max_frames: '', start: '', end: '3.5' }, hints: {} }, { kind: 'videos', data: 'g', wishes: noWishes(), hints: {} }]
+  assert.deepEqual(m.withMedia({}, films), { videos: [{ data: 'f', fps: 2, end: 3.5 }, 'g'] })
 })
 
 test('media/what the model sees, in words', () => {
   assert.equal(m.seen({ width: 640, height: 480, tokens: 256, pieces: [256] }), '640 × 480, 256 tokens')
   assert.equal(m.seen({ width: 640, height: 480, tokens: 320, pieces: [64, 64, 64, 64, 64] }), '640 × 480, 320 tokens in 5 pieces')
   assert.equal(m.seen({ seconds: 2.54, tokens: 1, pieces: [1] }), '2.5 s, 1 token')
+  assert.equal(m.seen({ seconds: 61, tokens: 750, pieces: [375, 375] }), '61 s, 750 tokens in 2 pieces')
+  const film = { width: 96, height: 64, seconds: 20, frames: 8, tokens: 512, pieces: [128, 128, 128, 128] }
+  assert.equal(m.seen(film), '96 × 64, 20 s, 8 frames, 512 tokens')
+  assert.equal(m.seen({ ...film, frames: 1 }), '96 × 64, 20 s, 1 frame, 512 tokens')
+  for (const [hints, part] of [[{ fps: 2 }, ''], [{ start: 1.5 }, '1.5 to 20 s of '], [{ end: 4 }, '0.0 to 4.0 s of '], [{ start: 2, end: 90 }, '2.0 to 20 s of '], [{ end: 20 }, '']]) {
+    assert.equal(m.seen({ ...film, hints }), `96 × 64, ${part}20 s, 8 frames, 512 tokens`, JSON.stringify(hints))
+  }
   assert.equal(m.seen(undefined), '')
 })
 
 test('media/the curl command reads files and sends the very request', () => {
   const folder = mkdtempSync(join(tmpdir(), 'ganglion-curl-'))
-  const items = [['images', "it's a.png", 'one'], ['images', 'b.png', 'two'], ['audios', 'c.wav', 'x'.repeat(300000)]].map(([kind, name, text]) => {
+  const wishes = { ...noWishes(), fps: '2.5', start: '"1\'' }
+  const files = [['images', "it's a.png", 'one'], ['images', 'b.png', 'two'], ['audios', 'c.wav', 'x'.repeat(300000)], ['videos', 'd.gif', 'three', { wishes }], ['videos', 'e.mp4', 'four', { hints: { video_compat: 'llama.cpp' } }], ['videos', 'f.mp4', 'five']]
+  const items = files.map(([kind, name, text, more]) => {
     writeFileSync(join(folder, name), text)
-    return { kind, name, data: Buffer.from(text).toString('base64') }
+    return { kind, name, data: Buffer.from(text).toString('base64'), ...more }
   })
   const request = { prompt: 'it\'s "100 %" \\ $HOME `x`\n%s', seed: 7 }
   const command = curl('http://x', formatJSON(request), { media: items })
   const body = command.slice(0, command.lastIndexOf('|\n  curl'))
   const sent = execFileSync('sh', ['-c', body], { cwd: folder, maxBuffer: 2 ** 24 }).toString()
   assert.deepEqual(JSON.parse(sent), m.withMedia(request, items))
+  assert.equal(JSON.parse(sent).videos[0].fps, 2.5)
 })
 
 test('media/a recorded request is repeated without the notes about media', () => {

@@ -2,8 +2,11 @@
 import { html, useEffect, useRef, useState } from '../html.js'
 import { server } from '../store.js'
 import { bytes } from '../format.js'
-import { attach, attached, detach, measured, problem, refused } from '../attached.js'
+import { attach, attached, detach, problem } from '../attached.js'
+import { factsOf, faultsOf, measuring, otherFaults } from '../measured.js'
 import { accept, filmNote, inOrder, refusal, seen } from '../media.js'
+import { inWords } from '../film.js'
+import { Frames, SendAs } from './film.js'
 import { Clip, Close, Film, Picture, Sound, Warn } from './icons.js'
 
 const icons = { images: Picture, audios: Sound, videos: Film }
@@ -53,7 +56,8 @@ export function Attachments({ invalid }) {
   const items = inOrder(attached.value)
   const encoder = server.value.data?.encoder
   const whys = server.value.data?.state === 'ready' ? items.map((i) => refusal(i.kind, encoder)).filter(Boolean) : []
-  const notes = [...new Set([problem.value, invalid, ...whys, ...refused.value].filter(Boolean))]
+  const faults = items.flatMap(faultsOf).filter((f) => !f.wish).map((f) => f.words) // what is wrong with a wish stands at it
+  const notes = [...new Set([problem.value, invalid, ...whys, ...faults, ...otherFaults()].filter(Boolean))]
   const film = filmNote(items, server.value.data?.films)
   if (!items.length && !notes.length) return null
   return html`
@@ -64,18 +68,22 @@ export function Attachments({ invalid }) {
 }
 
 function Item({ item }) {
-  const facts = seen(measured.value?.of[item.id]) || bytes(item.bytes)
+  const film = item.kind === 'videos'
+  const waits = measuring.value && !faultsOf(item).length
+  const facts = [names[item.kind], seen(factsOf(item)) || (waits ? 'measuring…' : bytes(item.bytes)), !film && inWords(item.hints)].filter(Boolean).join(', ')
   return html`
-    <li class=${`attachment ${item.kind}`}>
+    <li class=${`attachment ${item.kind} ${item.moving ? 'moving' : ''}`}>
       <${Preview} item=${item} />
-      <div class="attachment-name"><span class="wrap">${item.name}</span><span class="muted">${names[item.kind]}, ${facts}</span></div>
+      <div class="attachment-name"><span class="wrap">${item.name}</span><span class="muted" aria-live=${film ? 'polite' : undefined}>${facts}</span></div>
       <button class="icon-button small" aria-label=${`Remove ${item.name}`} title="Remove" onClick=${() => detach(item.id)}><${Close} size="16" /></button>
+      ${item.moving && html`<${SendAs} item=${item} />`}
+      ${film && html`<${Frames} item=${item} />`}
     </li>`
 }
 
-/** A picture, or a player; item is {kind, name, file}. */
+/** A picture, or a player; item is {kind, name, file}. A film that is a moving picture shows its first frame. */
 export function Preview({ item }) {
-  if (item.kind === 'images') return html`<${Thumbnail} item=${item} />`
+  if (item.kind === 'images' || item.moving || item.file.type.startsWith('image/')) return html`<${Thumbnail} item=${item} />`
   return html`<${Player} item=${item} />`
 }
 
@@ -98,7 +106,7 @@ function Thumbnail({ item }) {
       bitmap.close()
     }, () => gone || setFailed(true)) // a file that the server reads and this browser does not
     return () => { gone = true }
-  }, [item])
+  }, [item.file])
   const Icon = icons.images
   return failed ? html`<span class="thumb blank"><${Icon} size="26" /></span>` : html`<canvas ref=${canvas} class="thumb" role="img" aria-label=${`Preview of ${item.name}`}></canvas>`
 }
@@ -110,7 +118,7 @@ function Player({ item }) {
     const url = URL.createObjectURL(item.file)
     media.current.src = url
     return () => URL.revokeObjectURL(url)
-  }, [item])
+  }, [item.file])
   const Icon = icons[item.kind]
   if (failed) return html`<span class="thumb blank"><${Icon} size="26" /></span>`
   const tag = item.kind === 'audios' ? 'audio' : 'video'

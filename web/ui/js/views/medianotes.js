@@ -3,6 +3,7 @@ import { html, useEffect, useState } from '../html.js'
 import { api } from '../store.js'
 import { isAbort } from '../api.js'
 import { bytes } from '../format.js'
+import { inWords } from '../film.js'
 import { kindOfParam, seen } from '../media.js'
 import { Preview } from './attachments.js'
 import { Film, Picture, Sound } from './icons.js'
@@ -20,7 +21,7 @@ function Note({ id, place, m }) {
   return html`
     <li class="media-note">
       ${item ? html`<${Preview} item=${item} />` : html`<${Icon} size="22" />`}
-      <span>${m.param}: ${m.mime}, ${bytes(m.bytes)}, ${seen(m)}</span>
+      <span>${m.param}: ${m.mime}, ${bytes(m.bytes)}, ${seen(m)}${m.hints && `; wished: ${inWords(m.hints)}`}</span>
       <span class="muted">${m.sha256 ? `SHA-256 ${m.sha256}` : 'The log keeps no text, so it does not say which file it was.'}</span>
     </li>`
 }

@@ -4,7 +4,8 @@ import { api, look, server } from '../store.js'
 import { copyCurl, form, invalid, run, runner, set, share, start } from '../play.js'
 import { isAbort } from '../api.js'
 import { integer, trailingSpace, visible } from '../format.js'
-import { attached, measured } from '../attached.js'
+import { attached } from '../attached.js'
+import { measuring, mediaTokens } from '../measured.js'
 import { Attach, Attachments, onPaste, useDrop } from './attachments.js'
 import { Link, Run, Stop, Terminal, Warn } from './icons.js'
 
@@ -35,7 +36,7 @@ export function Prompt() {
         ${bad && html`<p class="problem"><${Warn} size="16" />${invalid.value.message}</p>`}
         <${TrailingSpace} prompt=${prompt} />
       </div>
-      <${Attachments} invalid=${invalid.value.name === 'media' ? invalid.value.message : ''} />
+      <${Attachments} invalid=${invalid.value.name === 'media' && !invalid.value.control ? invalid.value.message : ''} />
       <footer class="prompt-foot">
         <${Count} tokens=${tokens} prompt=${prompt} />
         <span class="grow"></span>
@@ -106,13 +107,13 @@ function useTokens(prompt) {
 function Count({ tokens, prompt }) {
   const context = server.value.data?.model?.context
   if (!tokens.list) return html`<span class="count muted">${integer([...prompt].length)} characters</span>`
-  const media = attached.value.length ? measured.value?.tokens ?? 0 : 0
-  const n = tokens.list.length + media
+  const media = mediaTokens()
+  const n = tokens.list.length + (measuring.value ? 0 : media)
   const full = context > 0 && n >= context
   return html`
-    <span class=${`count ${full ? 'problem' : 'muted'} ${tokens.stale ? 'stale' : ''}`}>
+    <span class=${`count ${full ? 'problem' : 'muted'} ${tokens.stale || measuring.value ? 'stale' : ''}`}>
       ${full && html`<${Warn} size="16" />`}
-      <span><strong>${integer(n)}</strong> ${n === 1 ? 'token' : 'tokens'}${media ? `, ${integer(media)} of them media,` : ''}${context > 0 ? ` of ${integer(context)}` : ''}${full ? ': no room for an answer' : ''}</span>
+      <span><strong>${integer(n)}</strong> ${n === 1 ? 'token' : 'tokens'}${measuring.value ? ', media not counted yet,' : media ? `, ${integer(media)} of them media,` : ''}${context > 0 ? ` of ${integer(context)}` : ''}${full ? ': no room for an answer' : ''}</span>
     </span>`
 }
 

@@ -7,7 +7,8 @@ import { formatJSON, parseJSON } from '../json.js'
 import { fromRequest, toQuery } from '../params.js'
 import { TokenSlicer } from '../format.js'
 import { attachKept } from '../attached.js'
-import { withoutMedia } from '../media.js'
+import { fromHints } from '../film.js'
+import { kindOfParam, withoutMedia } from '../media.js'
 import { MediaNotes } from './medianotes.js'
 import { Back, Terminal } from './icons.js'
 import { Outcome } from './history.js'
@@ -79,7 +80,8 @@ function Body({ record }) {
   }
   const asCurl = () => {
     const body = withoutMedia(record.request ?? { prompt: record.prompt })
-    copy(curl(location.origin, formatJSON({ ...body, seed: record.seed }), { stream: record.stream }), 'Command')
+    const media = (record.media ?? []).map((m) => ({ kind: kindOfParam(m.param), name: m.param, ...fromHints(m.hints) })) // of files by these names
+    copy(curl(location.origin, formatJSON({ ...body, seed: record.seed }), { stream: record.stream, media }), 'Command')
   }
   return html`
     <div class="card record-card">
