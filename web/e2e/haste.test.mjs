@@ -90,6 +90,7 @@ test('haste/a record that is still being written shows its end by itself', async
     await mock.tell({ release: true })
     await answer.text()
     await p.locator('.record').getByText('limit reached').waitFor()
+    await p.locator('.log-item').getByText('limit reached').waitFor()
     await soon(() => p.getByRole('listbox', { name: 'Recorded tokens' }).getByRole('option').count(), 4)
     await soon(() => p.getByRole('button', { name: 'Replay' }).isEnabled(), true)
     assert.equal(await p.evaluate(() => document.activeElement.textContent), 'Open in playground', 'the focus stays')

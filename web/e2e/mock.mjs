@@ -242,6 +242,7 @@ export async function startMock(port = 0) {
     send(201, { id: `up-${name}` })
   }
 
+  server.keepAliveTimeout = 0 // ms; a connection that is closed just as a test asks again would fail it
   await new Promise((go) => server.listen(port, '127.0.0.1', go))
   return { url: `http://127.0.0.1:${server.address().port}`, close: () => { server.closeAllConnections(); return new Promise((go) => server.close(go)) } }
 }

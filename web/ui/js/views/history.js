@@ -30,7 +30,7 @@ export function History() {
         <${LogNote} />
         <${List} log=${log} filtered=${q !== '' || outcome !== ''} id=${id} query=${query} />
       </section>
-      ${id && html`<${Record} key=${id} id=${id} back=${without(query, 'id')} />`}
+      ${id && html`<${Record} key=${id} id=${id} back=${without(query, 'id')} onRead=${log.read} />`}
     </div>`
 }
 
@@ -60,8 +60,13 @@ function useLog(q, outcome) {
     fetchPage('', false)
     return () => control.current?.abort()
   }, [q, outcome, round])
-  return { ...state, reload: () => setRound((n) => n + 1), more: () => fetchPage(state.next, true) }
+  // A record that is read may have ended since its row was.
+  const read = (record) => setState((s) => ({ ...s, records: s.records.map((r) => (r.id === record.id && r.outcome === 'open' ? ended(r, record) : r)) }))
+  return { ...state, read, reload: () => setRound((n) => n + 1), more: () => fetchPage(state.next, true) }
 }
+
+/** A row with what its record says of its end. */
+const ended = (row, { outcome, text = '', completion_tokens, queue_ms, prefill_ms, decode_ms }) => ({ ...row, outcome, text: text.slice(0, 400), completion_tokens, queue_ms, prefill_ms, decode_ms })
 
 function Filter({ q, outcome }) {
   const [text, setText] = useState(q)

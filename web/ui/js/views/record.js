@@ -32,7 +32,7 @@ export function readRecord(raw) {
 
 const again = 1000 // ms until a record that is still being written is asked for once more
 
-export function Record({ id, back }) {
+export function Record({ id, back, onRead }) {
   const [state, setState] = useState({ record: null, error: null })
   const heading = useRef(null)
   useEffect(() => {
@@ -42,6 +42,7 @@ export function Record({ id, back }) {
     const ask = () => api.record(id, control.signal).then(
       (raw) => {
         setState({ record: readRecord(raw), error: null })
+        onRead(raw)
         open = raw.outcome === 'open'
       },
       (error) => {
