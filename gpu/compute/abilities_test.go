@@ -127,7 +127,7 @@ func TestProductsOfDots(t *testing.T) {
 	defer base.Close()
 	dots := New(devicetest.AsHardware(keep), Options{Shared: true, Variants: allVariants(), Deadline: 2 * time.Minute})
 	defer dots.Close()
-	for _, typ := range []tensor.Type{tensor.Q4_0, tensor.Q4_K, tensor.Q5_0, tensor.Q6_K, tensor.Q8_0} {
+	for _, typ := range []tensor.Type{tensor.Q4_0, tensor.Q4_K, tensor.Q5_0, tensor.Q6_K, tensor.Q8_0, tensor.IQ2_S} {
 		plan := productPlan(typ, 768, 75)
 		for _, n := range []int{1, 3, 20} {
 			t.Run(fmt.Sprintf("%s/%d", typ, n), func(t *testing.T) {

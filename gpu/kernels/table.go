@@ -402,6 +402,13 @@ var table = []device.Shader{
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},
 	{
+		Name: "matmul_codes_fast_dot4", ParamBytes: 120,
+		Needs: "dot4", Base: "matmul_codes_fast",
+		Shared:    func(c []uint32) int { return 128 + 4*int((c[7]+(c[7]/32))+1) + 4 + 4*int(c[0]) },
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
+	},
+	{
 		Name: "matmul_codes_fast_texels", ParamBytes: 120,
 		Shared:    func(c []uint32) int { return 128 + 4*int((c[7]+(c[7]/32))+1) + 4 },
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "weights", ReadOnly: true, Texels: true}, {Name: "xs", ReadOnly: true, Texels: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
@@ -410,6 +417,15 @@ var table = []device.Shader{
 	{
 		Name: "matmul_codes_fast_tiled", ParamBytes: 120,
 		Shared:    func(c []uint32) int { return 16*int(4*((c[0]/4)+2)) + 4096 + 1024 + 16*int(c[0]/4) },
+		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
+		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
+	},
+	{
+		Name: "matmul_codes_fast_tiled_dot4", ParamBytes: 120,
+		Needs: "dot4", Base: "matmul_codes_fast_tiled",
+		Shared: func(c []uint32) int {
+			return 4*int(4*((c[0]/4)+2)) + 4*int(4*((c[0]/4)+2)) + 1024 + 1024 + 16*int(c[0]/4)
+		},
 		Bindings:  []device.Binding{{Name: "Batch", ReadOnly: true}, {Name: "Act"}, {Name: "Weights", ReadOnly: true}, {Name: "Inputs", ReadOnly: true}, {Name: "Vec", ReadOnly: true}, {Name: "Ids", ReadOnly: true}, {Name: "Out"}, {Name: "Counts"}},
 		Constants: []device.Constant{{Name: "WG", Default: 32}, {Name: "TILES", Default: 1}, {Name: "XROWS", Default: 1}, {Name: "EXPERTS", Default: 0}, {Name: "BIAS", Default: 0}, {Name: "ADAPTER", Default: 0}, {Name: "CHAIN", Default: 0}, {Name: "COLS", Default: 32}, {Name: "BRANCH", Default: 0}, {Name: "NEXT", Default: 0}},
 	},

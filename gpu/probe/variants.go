@@ -206,7 +206,7 @@ func (n *noting) NewKernel(s *device.Shader, constants []uint32) (device.Kernel,
 func questionsOf(needs device.Ability) (list []*question) {
 	names := map[device.Ability][]string{
 		device.Subgroups: {"vocabulary", "candidates"},
-		device.Dot4: {"matmul/Q4_0", "matmul/Q4_K", "matmul/Q5_0", "matmul/Q6_K", "matmul/Q8_0",
+		device.Dot4: {"matmul/Q4_0", "matmul/Q4_K", "matmul/Q5_0", "matmul/Q6_K", "matmul/Q8_0", "matmul/IQ2_S",
 			"experts/softmax/Q4_K", "layer/f16", "layer/q8_0"},
 	}[needs]
 	for _, q := range questions() {

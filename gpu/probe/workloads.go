@@ -33,7 +33,7 @@ func workloads(needs device.Ability, divisor int) (list []*workload) {
 		w.name, w.want = "choosing tokens", ops.Want{Kind: ops.WantTop, K: 64}
 		list = append(list, w)
 	case device.Dot4:
-		for _, t := range []tensor.Type{tensor.Q4_0, tensor.Q4_K, tensor.Q5_0, tensor.Q6_K, tensor.Q8_0} {
+		for _, t := range []tensor.Type{tensor.Q4_0, tensor.Q4_K, tensor.Q5_0, tensor.Q6_K, tensor.Q8_0, tensor.IQ2_S} { // the last as codes
 			list = append(list, product(t, 2048, 4096/divisor, 1), product(t, 2048, 1024/divisor, maxRows))
 		}
 	}

@@ -1,0 +1,9 @@
+#define DOT4
+#include "common.glsl"
+#define TILED
+#include "half.glsl"
+#include "texels.glsl"
+#include "product_params.glsl"
+#include "codes.glsl"
+#include "format_codes.glsl"
+#include "matmul_tiled.glsl"
