@@ -17,7 +17,7 @@ func TestDetectWatermark(t *testing.T) {
 	p := serveTiny(t, home)
 	answer := func(plugins string) (id, file string) {
 		t.Helper()
-		code, body := p.complete(fmt.Sprintf(`{"prompt":"abc","max_tokens":200,"temperature":1,"seed":5,"plugins":[%s]}`, plugins))
+		code, body := p.completeLoaded(fmt.Sprintf(`{"prompt":"abc","max_tokens":200,"temperature":1,"seed":5,"plugins":[%s]}`, plugins))
 		var a struct {
 			ID      string
 			Choices []struct{ Text string }

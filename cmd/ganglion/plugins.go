@@ -106,6 +106,7 @@ func (s *settings) runPlugins(ctx context.Context, c *appliance.Config) (slots i
 	if err != nil {
 		return 0, nil, err
 	}
+	p.patience = runPluginWait
 	c.Plugins = p
 	slots = 1
 	for _, n := range named {
@@ -139,8 +140,12 @@ func (p *plugins) close() error {
 	return errors.Join(p.registry.Close(), p.runtime.Close())
 }
 
-// maxPluginWait is how long a request waits for plugins to load after the start.
-const maxPluginWait = 30 * time.Second
+// maxPluginWait is how long a request to a server waits for plugins to load after the start:
+// then it may come again. Who runs one prompt cannot, and may interrupt it.
+const (
+	maxPluginWait = 30 * time.Second
+	runPluginWait = time.Hour
+)
 
 // Find implements appliance.Plugins.
 func (p *plugins) Find(ctx context.Context, name, versions string) (appliance.Plugin, error) {

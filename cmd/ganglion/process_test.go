@@ -365,6 +365,18 @@ func (p *process) complete(body string) (int, string) {
 	return status, answer
 }
 
+// completeLoaded is complete for a request with plugins that may still be loading: as a client
+// should, it comes again.
+func (p *process) completeLoaded(body string) (status int, answer string) {
+	p.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		status, answer = p.complete(body)
+		if status != http.StatusServiceUnavailable || time.Now().After(deadline) {
+			return status, answer
+		}
+	}
+}
+
 // answers checks that a completion is answered.
 func (p *process) answers() {
 	p.t.Helper()
