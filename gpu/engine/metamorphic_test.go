@@ -29,7 +29,7 @@ var metamorphicModels = []string{
 // with one thread or more, cold or from the cache, and after tokens were taken back;
 // in exact mode and in fast mode.
 func TestMetamorphic(t *testing.T) {
-	seed := rand.Uint64()
+	seed := uint64(1) // the same draws at each run; GANGLION_SEED=N gives others
 	if s := os.Getenv("GANGLION_SEED"); s != "" {
 		var err error
 		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {

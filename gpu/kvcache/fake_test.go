@@ -74,6 +74,7 @@ type rig struct {
 	dev   *fake
 	state bool
 	salts []uint64
+	begun []int // by slot: how many tokens were in place when its sequence began
 }
 
 type failer interface {
@@ -91,7 +92,7 @@ func newRig(t failer, windows []int, states int, o ops.Options) *rig {
 		p.States = append(p.States, ops.State{Floats: 4})
 	}
 	dev := newFake(p, o)
-	return &rig{t, New(p, o, dev), dev, states > 0, make([]uint64, o.Slots)}
+	return &rig{t, New(p, o, dev), dev, states > 0, make([]uint64, o.Slots), make([]int, o.Slots)}
 }
 
 // acquire takes a slot and checks what is said to be in place.
@@ -104,7 +105,7 @@ func (r *rig) acquire(prompt []int32, salt uint64) (id, cached int, ok bool) {
 	if cached < 0 || cached >= len(prompt) || cached != r.c.Len(id) {
 		r.t.Fatalf("%d of %d prompt tokens in place, length %d", cached, len(prompt), r.c.Len(id))
 	}
-	r.salts[id] = salt
+	r.salts[id], r.begun[id] = salt, cached
 	if cached == 0 {
 		r.dev.states[id] = print(salt, nil) // position 0 starts from nothing
 	}
