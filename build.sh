@@ -209,7 +209,7 @@ test_go() {
 }
 
 # What test_go leaves to test_compared, and what both run.
-COMPARED='TestRecorded(Embeddings|PicturesOnGPUs)|Test(DraftModel|Lookup)ChangesNothing|TestArchitectures|TestConformance|TestGemmaLongText|TestQ8CacheKeepsLogProbs|TestRecurrentStateGivesTheSameBits|Test(EveryLanguageLoads|RuntimesRunOnTheStubs|ClockIsNeeded|FirstFiveMinutes)'
+COMPARED='Test(SwapsUnderRequests|PluginsThatFailAtOpen|SettingsOfOneClient|OpeningIsTold|PromptsWithMediaAreRewritten|BuiltinsActOnAModel|BombsAreDecided|FuelBoundsHostFunctions)|TestRecorded(Embeddings|PicturesOnGPUs)|Test(DraftModel|Lookup)ChangesNothing|TestArchitectures|TestConformance|TestGemmaLongText|TestQ8CacheKeepsLogProbs|TestRecurrentStateGivesTheSameBits|Test(EveryLanguageLoads|RuntimesRunOnTheStubs|ClockIsNeeded|FirstFiveMinutes)'
 SHARED='TestMetamorphic|Test(Key|Tensor)Faults|TestHeavyFilesAreBounded|Test(Inline|Plugins|Restart)ThroughTheServer'
 
 # test_compared runs without the race detector what it would slow down, beside other steps:

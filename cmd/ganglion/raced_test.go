@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Tests that are left out under the race detector must be run without it: by build.sh's
+// lists of tests, or with their whole package.
+
+// raceFlags are the constants by which the packages know the race detector.
+var raceFlags = []string{"raceEnabled", "raceDetector", "racing", "raced"}
+
+// leaving lists a package's functions that skip a test under the race detector by themselves.
+func leaving(files []*ast.File) (names []string) {
+	for _, file := range files {
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil && slices.ContainsFunc(f.Body.List, skipsRaced) {
+				names = append(names, f.Name.Name)
+			}
+		}
+	}
+	return names
+}
+
+// skipsRaced tells whether a statement is: if the race detector is there, skip.
+func skipsRaced(s ast.Stmt) bool {
+	cond, ok := s.(*ast.IfStmt)
+	if !ok || !mentions(cond.Cond, raceFlags) {
+		return false
+	}
+	return slices.ContainsFunc(cond.Body.List, func(s ast.Stmt) bool {
+		e, ok := s.(*ast.ExprStmt)
+		if !ok {
+			return false
+		}
+		call, ok := e.X.(*ast.CallExpr)
+		return ok && strings.HasPrefix(types.ExprString(call.Fun), "t.Skip")
+	})
+}
+
+func mentions(n ast.Node, names []string) (found bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		found = found || ok && slices.Contains(names, id.Name)
+		return !found
+	})
+	return found
+}
+
+// leftOut lists the tests of a package that are left out under the race detector: those that
+// skip by themselves, and those that call a function which does.
+func leftOut(files []*ast.File) (tests []string) {
+	direct := leaving(files)
+	for _, file := range files {
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Body == nil || !strings.HasPrefix(f.Name.Name, "Test") {
+				continue
+			}
+			if slices.Contains(direct, f.Name.Name) || mentions(f.Body, direct) {
+				tests = append(tests, f.Name.Name)
+			}
+		}
+	}
+	return tests
+}
+
+// withoutRace says which tests build.sh runs without the race detector, by folder and name.
+func withoutRace(t *testing.T) func(dir, test string) bool {
+	t.Helper()
+	script, err := os.ReadFile("../../build.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := func(name string) string {
+		m := regexp.MustCompile(`(?m)^\s*(?:local )?` + name + `='([^']+)'$`).FindSubmatch(script)
+		if m == nil {
+			t.Fatalf("build.sh does not set %s", name)
+		}
+		return string(m[1])
+	}
+	whole := regexp.MustCompile(value("slow"))
+	named := regexp.MustCompile("^(" + value("COMPARED") + "|" + value("SHARED") + ")$")
+	return func(dir, test string) bool { return whole.MatchString("ganglion/"+dir) || named.MatchString(test) }
+}
+
+// packages gives the test files of each folder below the project's.
+func packages(t *testing.T) map[string][]*ast.File {
+	t.Helper()
+	found := map[string][]*ast.File{}
+	for _, part := range []string{"appliance", "cmd", "gpu", "plugins", "storage", "web"} {
+		err := filepath.WalkDir(filepath.Join("../..", part), func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.Name() == "node_modules", d.Name() == "testdata":
+				return fs.SkipDir
+			case !strings.HasSuffix(path, "_test.go"):
+				return nil
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			dir := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), filepath.FromSlash("../../")))
+			found[dir] = append(found[dir], file)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return found
+}
+
+func TestLeftOutTestsAreRunWithoutTheRaceDetector(t *testing.T) {
+	runs, seen := withoutRace(t), 0
+	for dir, files := range packages(t) {
+		for _, test := range leftOut(files) {
+			seen++
+			if !runs(dir, test) {
+				t.Errorf("%s in %s is left out under the race detector, and build.sh runs it nowhere else", test, dir)
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("%d tests are left out under the race detector: are its constants called otherwise now?", seen)
+	}
+}
+
+// What is left out by itself and what calls such a function is found, and no more.
+func TestLeftOutTestsAreFound(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "x_test.go", `package x
+func needs(t *testing.T) { if raceEnabled { t.Skip("slow") } }
+func TestOne(t *testing.T) { if testing.Short() || racing { t.Skipf("slow") } }
+func TestTwo(t *testing.T) { needs(t) }
+func TestThree(t *testing.T) { if raced { n = 3 } }
+func TestFour(t *testing.T) { t.Skip("always") }
+`, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(leftOut([]*ast.File{file})); got != "[TestOne TestTwo]" {
+		t.Errorf("found %s", got)
+	}
+	if runs := withoutRace(t); runs("cmd/ganglion", "TestTwo") || !runs("plugins/js", "TestTwo") || !runs("plugins/host", "TestHeavyFilesAreBounded") {
+		t.Error("build.sh is read wrongly")
+	}
+}
