@@ -250,7 +250,7 @@ func TestRatesAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := probe.RateKey("hash", ops.Fast)
+	key := probe.RateKey("hash", ops.Fast, probe.AutoVariants)
 	if _, ok := m.Rates(Processor(o), key); ok {
 		t.Error("speeds that nobody measured")
 	}

@@ -167,7 +167,7 @@ func (s *settings) rateKey(f appliance.Found, b ops.Backend) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return probe.RateKey(file.Hash(), s.engine(b).Numerics), file.Close()
+	return probe.RateKey(file.Hash(), s.engine(b).Numerics, probe.Variants(s.GPUVariants)), file.Close()
 }
 
 // rates are the speeds of a model on a device: those of an earlier start, or measured now.

@@ -122,7 +122,7 @@ func (p *Prober) Try(ctx context.Context, driver, id string, a device.Ability) T
 		return nil
 	}, taskTry, driver, id, string(a))
 	if err != nil {
-		t = Trial{Needs: a, Fault: err.Error()}
+		t = Trial{Needs: a, Fault: err.Error(), Ends: 1}
 		if last != "" {
 			t.Fault += ", after " + last
 		}

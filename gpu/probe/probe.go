@@ -90,8 +90,15 @@ type Rates struct {
 	Carry  float64 `json:"carry"` // positions of KV caches that leave the device and come back; 0: none can
 }
 
-// RateKey names a model in a mode.
-func RateKey(modelHash string, n ops.Numerics) string { return modelHash + "/" + n.String() }
+// RateKey names a model in a mode, with the kernels that are taken for their speed or with
+// others.
+func RateKey(modelHash string, n ops.Numerics, v Variants) string {
+	key := modelHash + "/" + n.String()
+	if v != "" && v != AutoVariants {
+		key += "/" + string(v)
+	}
+	return key
+}
 
 // A request as they come: most of a prompt is in the cache already, so writing counts
 // more than reading.

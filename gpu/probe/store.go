@@ -137,20 +137,37 @@ func (b *Book) test(ctx context.Context, driver string, info device.Info) Device
 }
 
 // try tries the kernels that make use of a device's abilities when it is first used, and
-// keeps the result. A renderer has forms of its own in their places.
+// at later starts those whose trial came to no end; it keeps the result. A renderer has forms
+// of its own in their places.
 func (b *Book) try(ctx context.Context, d Device) Device {
-	if b.Untried || d.Tried || d.State != Available || d.Software {
+	if b.Untried || d.State != Available || d.Software || d.Tried && !slices.ContainsFunc(d.Trials, Trial.Again) {
 		return d
 	}
 	tried := d
 	tried.Tried, tried.Trials = true, nil
 	for _, a := range device.Abilities() {
-		if d.Caps.Has(a) {
-			tried.Trials = append(tried.Trials, b.Prober.Try(ctx, d.Driven, d.ID, a))
+		if !d.Caps.Has(a) {
+			continue
 		}
+		var old Trial
+		if at := slices.IndexFunc(d.Trials, func(t Trial) bool { return t.Needs == a }); at >= 0 {
+			old = d.Trials[at]
+		}
+		if d.Tried && !old.Again() {
+			tried.Trials = append(tried.Trials, old)
+			continue
+		}
+		t := b.Prober.Try(ctx, d.Driven, d.ID, a)
+		if t.Ends > 0 {
+			t.Ends += old.Ends
+		}
+		tried.Trials = append(tried.Trials, t)
 	}
 	if ctx.Err() != nil {
 		return d
+	}
+	if !slices.Equal(tried.Variants(AutoVariants), d.Variants(AutoVariants)) {
+		tried.Rates = nil // they were measured with other kernels
 	}
 	b.keep(tried)
 	return tried

@@ -30,7 +30,13 @@ type Trial struct {
 	Needs   device.Ability `json:"needs"`
 	Fault   string         `json:"fault,omitempty"` // why none of them is used
 	Kernels []Timed        `json:"kernels,omitempty"`
+	// Ends are the trials in a row that came to no end, as those of a device's test.
+	Ends int `json:"ends,omitempty"`
 }
+
+// Again tells whether the next start tries the kernels anew: where the trial came to no end,
+// until that has happened too often. One that found a wrong bit, or was refused, is over.
+func (t Trial) Again() bool { return t.Ends > 0 && t.Ends < maxEnds }
 
 // Timed is how long a kernel took, and that of the base set that it stands for, in the same
 // work.
@@ -101,7 +107,10 @@ func (t *trial) run(divisor int) (Trial, error) {
 	if len(t.bases) == 0 {
 		return result, nil
 	}
-	right, fault := t.compare()
+	right, fault, err := t.compare()
+	if err != nil {
+		return result, err
+	}
 	if fault != "" {
 		result.Fault = fault
 		return result, nil
@@ -154,13 +163,15 @@ func (held) Close() error { return nil }
 
 // compare puts the questions that make use of the ability to the device, with the kernels in
 // question and without: the answers have the same bits. right are the kernels that took part.
-func (t *trial) compare() (right map[string]bool, fault string) {
+// An error is no fault of theirs, or may be none: the base set failed, the device was lost or
+// had no memory.
+func (t *trial) compare() (right map[string]bool, fault string, err error) {
 	right = map[string]bool{}
 	for _, q := range questionsOf(t.needs) {
 		base := t.backend(t.d, false)
 		want, err := q.run(base, ops.Fast)
 		if err = errors.Join(err, base.Close()); err != nil {
-			return nil, fmt.Sprintf("%s, without it: %v", q.name, err)
+			return nil, "", fmt.Errorf("%s, without it: %w", q.name, err)
 		}
 		n := &noting{Device: t.d}
 		own := t.backend(n, true)
@@ -173,20 +184,24 @@ func (t *trial) compare() (right map[string]bool, fault string) {
 			}
 		}
 		slices.Sort(used)
-		if err == nil {
-			fault = compare(got, want, ops.Exact, 0)
-		} else {
+		what := fmt.Sprintf("%s with %s", q.name, strings.Join(used, ", "))
+		switch {
+		case errors.Is(err, ops.ErrDeviceLost), errors.Is(err, ops.ErrOutOfMemory):
+			return nil, "", fmt.Errorf("%s: %w", what, err)
+		case err != nil:
 			fault = err.Error()
+		default:
+			fault = compare(got, want, ops.Exact, 0)
 		}
 		if fault != "" {
-			return nil, fmt.Sprintf("%s with %s: %s", q.name, strings.Join(used, ", "), fault)
+			return nil, what + ": " + fault, nil
 		}
 		for _, name := range used {
 			right[name] = true
 		}
 		t.say(message{Step: q.name})
 	}
-	return right, ""
+	return right, "", nil
 }
 
 // noting is a device that notes which kernels were compiled.

@@ -3,6 +3,8 @@ package probe
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -147,8 +149,22 @@ func TestFasterVariantsAreTaken(t *testing.T) {
 	}
 }
 
+// countTrials notes the abilities that a book has tried.
+func countTrials(b *Book) *[]string {
+	asked := &[]string{}
+	plain := b.Prober.Command
+	b.Prober.Command = func(ctx context.Context, args ...string) *exec.Cmd {
+		if slices.Contains(args, taskTry) {
+			*asked = append(*asked, args[len(args)-1])
+		}
+		return plain(ctx, args...)
+	}
+	return asked
+}
+
 // A device is tried once, when it is first used, and what came of it is kept. A child that
-// ends badly in a trial takes the ability with it and not the device.
+// ends badly in a trial takes the ability with it and not the device; the two starts after it
+// try that ability anew, and no other.
 func TestTrialsAreKept(t *testing.T) {
 	dir := t.TempDir()
 	for id, caps := range map[string]device.Caps{"able": {Subgroup: 16, Dot4: true}, "plain": {}} { // as they have passed their test
@@ -165,12 +181,19 @@ func TestTrialsAreKept(t *testing.T) {
 		t.Errorf("untried: %+v", d)
 	}
 	want := []Trial{{Needs: device.Subgroups, Kernels: nil}, {Needs: device.Dot4, Fault: "the driver ended the probe: exit status 2: panic: a fault in a compiler"}}
-	for i := range 2 {
+	for i, ends := range []int{1, 1, 2, 3, 3} {
 		b := book(dir)
-		b.Untried = i == 1 // nothing is left to try
+		b.Untried = i == 1 // a start that tries nothing
+		asked := countTrials(b)
 		d := find(b, "able")
 		if !d.Tried || d.State != Available || len(d.Trials) != 2 || d.Trials[0].Fault != "" || !strings.HasPrefix(d.Trials[1].Fault, want[1].Fault) {
 			t.Errorf("%+v, want %+v", d.Trials, want)
+		}
+		if d.Trials[0].Ends != 0 || d.Trials[1].Ends != ends {
+			t.Errorf("start %d: %d and %d trials without an end, want 0 and %d", i, d.Trials[0].Ends, d.Trials[1].Ends, ends)
+		}
+		if got := fmt.Sprint(*asked); got != []string{"[subgroup dot4]", "[]", "[dot4]", "[dot4]", "[]"}[i] {
+			t.Errorf("start %d tries %s", i, got)
 		}
 	}
 	if d := find(book(dir), "plain"); !d.Tried || len(d.Trials) > 0 {
