@@ -25,6 +25,7 @@ const (
 	childPages   = 512 << 20 >> 16 // of 64 KiB: memory of the module
 	childBytes   = 3 << 30         // private memory of the process, with what compiling takes
 	childSeconds = 900             // of processors; engines set tighter ones by the clock
+	childThreads = 4               // Go has memory for each processor that it may use, which counts
 	inputBytes   = 256 << 20
 	moduleBytes  = 64 << 20
 )

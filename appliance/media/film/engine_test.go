@@ -417,6 +417,22 @@ func TestChildDies(t *testing.T) {
 	}
 }
 
+// Children work in few threads on machines of many processors, whether they compile or run.
+func TestChildrenHaveFewThreads(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(64))
+	told := filepath.Join(t.TempDir(), "told")
+	e := NewEngine(Options{Cache: t.TempDir(), Command: func(ctx context.Context, args ...string) *exec.Cmd {
+		return exec.CommandContext(ctx, "sh", "-c", `echo "$2 $GOMAXPROCS" >>"$0"`, told, args[0], args[1])
+	}})
+	_, _ = e.Sound(context.Background(), read(t, media+"media/vid-a.mp4"), SoundInfo{Duration: time.Second}) // of nothing
+	if got := string(read(t, told)); got != "compile 4\nrun 4\n" {
+		t.Errorf("the children were told %q", got)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func BenchmarkFrames(b *testing.B) {
 	e := engine(b)
 	data := read(b, media+"media/vid-a.mp4")
