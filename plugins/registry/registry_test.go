@@ -166,8 +166,8 @@ func TestFilesComeAndGo(t *testing.T) {
 // the file before it; and a file that is as it was is not loaded again.
 func TestUpdatesWithinATick(t *testing.T) {
 	dir, ctx := t.TempDir(), context.Background()
-	r := newRegistry(t, Options{Dir: dir})
 	tick := time.Now()
+	r := newRegistry(t, Options{Dir: dir, Now: func() time.Time { return tick }})
 	at := func(version string, when time.Time) {
 		t.Helper()
 		put(t, dir, "x.wasm", plugin("x", version, 0))
@@ -185,12 +185,14 @@ func TestUpdatesWithinATick(t *testing.T) {
 	if after, _ := r.List(); len(after) != 1 || after[0].Loaded != before[0].Loaded {
 		t.Errorf("loaded again: %+v", after)
 	}
-	// The partner: what changed long ago is told by its size and time.
-	long := tick.Add(-time.Hour)
-	at("1.0.2", long)
-	want(t, r, "x", "", "1.0.2", nil)
-	at("1.0.3", long)
-	want(t, r, "x", "", "1.0.2", nil)
+	// The partner: what changed long ago, or has a time to come, is told by its size and time.
+	for i, other := range []time.Duration{-time.Hour, time.Hour} {
+		version := fmt.Sprintf("1.%d.2", i+1)
+		at(version, tick.Add(other))
+		want(t, r, "x", "", version, nil)
+		at(fmt.Sprintf("1.%d.3", i+1), tick.Add(other))
+		want(t, r, "x", "", version, nil)
+	}
 }
 
 // A hundred swaps under load: no request fails, and each finishes with the version that

@@ -168,7 +168,8 @@ func (r *Registry) scanFolder(ctx context.Context, folder fs.FS, prefix string, 
 		}
 		again := same && !due && s.age < rehash
 		s.size, s.modified, s.age = info.Size(), info.ModTime(), 0
-		s.settled = builtIn || time.Since(s.modified) > young // by the clock of the file system
+		age := r.o.Now().Sub(s.modified) // a time to come is one of another clock, and no young file's
+		s.settled = builtIn || age > young || age < -young
 		if r.scanFile(ctx, folder, f.Name(), place, s, again) {
 			r.publish()
 		}
