@@ -211,7 +211,8 @@ func giveBack(ctx context.Context, db *sql.DB) error {
 }
 
 // Delete removes one record and every trace of its text from the file. It tells
-// whether there was one. A request that still runs puts its record back at its end.
+// whether there was one. A request that still runs puts its record back at its end, and so
+// does one whose end waits for a log that cannot be written, or that another process has.
 func (l *Log) Delete(ctx context.Context, id string) (bool, error) {
 	n, err := l.remove(ctx, "DELETE FROM requests WHERE id = ?", id)
 	if err != nil {

@@ -86,6 +86,7 @@ func (l *Log) run() {
 			l.state.drop(int64(len(pending) + l.queue.length()))
 			l.cfg.Logger.Error("request log: records were lost at the end", "records", len(pending)+l.queue.length())
 			l.state.set(StateClosed, nil)
+			l.queue.settled(1) // nobody need wait for what was lost
 			return
 		}
 	}
