@@ -215,7 +215,7 @@ SHARED='TestMetamorphic|Test(Key|Tensor)Faults|TestHeavyFilesAreBounded|Test(Inl
 # test_compared runs without the race detector what it would slow down, beside other steps:
 # see compared_ahead.
 test_compared() {
-	go test -p 1 -run "^($COMPARED|$SHARED)\$" ./gpu/cpu ./gpu/engine ./gpu/model ./plugins/host ./appliance ./cmd/ganglion &&
+	go test -p 1 -run "^($COMPARED|$SHARED)\$" ./gpu/cpu ./gpu/engine ./gpu/model ./gpu/vulkan ./plugins/host ./appliance ./cmd/ganglion &&
 		go test -race -run '^(TestPicturesLikePillow|TestDecodingStopsWhenCancelled|TestRecordedPictures)$' ./appliance/media/picture &&
 		{ [ ! -f "$FFMPEG_BLOB/ffmpreg.wasm.gz" ] || go test -tags ffmpeg -run '^TestFilm' ./cmd/ganglion; } &&
 		go test -run '^TestScripts$/^plugin_js$' ./cmd/ganglion

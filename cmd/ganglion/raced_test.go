@@ -76,8 +76,26 @@ func leftOut(files []*ast.File) (tests []string) {
 	return tests
 }
 
-// withoutRace says which tests build.sh runs without the race detector, by folder and name.
-func withoutRace(t *testing.T) func(dir, test string) bool {
+// runs is what build.sh says of the tests of a folder: whether they run without the race
+// detector, and whether they run with it.
+type runs struct {
+	whole, compared, shared *regexp.Regexp
+	folders                 []string // of the tests that are named
+}
+
+// without tells whether a test runs without the race detector.
+func (r runs) without(dir, test string) bool {
+	return r.whole.MatchString("ganglion/"+dir) ||
+		slices.Contains(r.folders, dir) && (r.compared.MatchString(test) || r.shared.MatchString(test))
+}
+
+// nowhere tells whether a test that does not skip runs nowhere.
+func (r runs) nowhere(dir, test string) bool {
+	return r.compared.MatchString(test) && !r.without(dir, test)
+}
+
+// readRuns reads what build.sh runs.
+func readRuns(t *testing.T) runs {
 	t.Helper()
 	script, err := os.ReadFile("../../build.sh")
 	if err != nil {
@@ -90,9 +108,16 @@ func withoutRace(t *testing.T) func(dir, test string) bool {
 		}
 		return string(m[1])
 	}
-	whole := regexp.MustCompile(value("slow"))
-	named := regexp.MustCompile("^(" + value("COMPARED") + "|" + value("SHARED") + ")$")
-	return func(dir, test string) bool { return whole.MatchString("ganglion/"+dir) || named.MatchString(test) }
+	named := regexp.MustCompile(`-run "\^\(\$COMPARED\|\$SHARED\)\\\$"((?: \./[a-z/]+)+)`).FindSubmatch(script)
+	if named == nil {
+		t.Fatal("build.sh does not run what it names")
+	}
+	return runs{
+		whole:    regexp.MustCompile(value("slow")),
+		compared: regexp.MustCompile("^(" + value("COMPARED") + ")$"),
+		shared:   regexp.MustCompile("^(" + value("SHARED") + ")$"),
+		folders:  strings.Fields(strings.ReplaceAll(string(named[1]), "./", "")),
+	}
 }
 
 // packages gives the test files of each folder below the project's.
@@ -121,13 +146,22 @@ func packages(t *testing.T) map[string][]*ast.File {
 	return found
 }
 
-func TestLeftOutTestsAreRunWithoutTheRaceDetector(t *testing.T) {
-	runs, seen := withoutRace(t), 0
+// Every test runs somewhere: one that is left out under the race detector without it, and one
+// that build.sh keeps from the race detector by its name in a folder whose tests it names.
+func TestEveryTestRunsSomewhere(t *testing.T) {
+	runs, seen := readRuns(t), 0
 	for dir, files := range packages(t) {
 		for _, test := range leftOut(files) {
 			seen++
-			if !runs(dir, test) {
+			if !runs.without(dir, test) {
 				t.Errorf("%s in %s is left out under the race detector, and build.sh runs it nowhere else", test, dir)
+			}
+		}
+		for _, file := range files {
+			for _, d := range file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && runs.nowhere(dir, f.Name.Name) {
+					t.Errorf("%s in %s has the name of a test that runs without the race detector, and its folder is not run so", f.Name.Name, dir)
+				}
 			}
 		}
 	}
@@ -151,7 +185,11 @@ func TestFour(t *testing.T) { t.Skip("always") }
 	if got := fmt.Sprint(leftOut([]*ast.File{file})); got != "[TestOne TestTwo]" {
 		t.Errorf("found %s", got)
 	}
-	if runs := withoutRace(t); runs("cmd/ganglion", "TestTwo") || !runs("plugins/js", "TestTwo") || !runs("plugins/host", "TestHeavyFilesAreBounded") {
-		t.Error("build.sh is read wrongly")
+	runs := readRuns(t)
+	if runs.without("cmd/ganglion", "TestTwo") || !runs.without("plugins/js", "TestTwo") || !runs.without("plugins/host", "TestHeavyFilesAreBounded") {
+		t.Errorf("what runs without the race detector is read wrongly: %+v", runs)
+	}
+	if !runs.nowhere("gpu/gl", "TestConformance") || runs.nowhere("gpu/gl", "TestTwo") || runs.nowhere("gpu/cpu", "TestConformance") || runs.nowhere("gpu/phase", "TestConformance") {
+		t.Errorf("what runs nowhere is read wrongly: %+v", runs)
 	}
 }

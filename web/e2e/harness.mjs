@@ -111,19 +111,21 @@ export async function pluginsRead(url) {
   await soon(async () => (await (await fetch(`${url}/v1/plugins`)).json()).loading, false, 'the plugins are read', work)
 }
 
+const bearing = (token) => (token ? { headers: { Authorization: `Bearer ${token}` } } : {})
+
 /** The newest row of a server's log; undefined where there is none. */
-export async function newestRow(url) {
-  return (await (await fetch(`${url}/v1/log?limit=1`)).json()).records[0]
+export async function newestRow(url, token) {
+  return (await (await fetch(`${url}/v1/log?limit=1`, bearing(token))).json()).records[0]
 }
 
 /** The record of the request that was made after before, a row, once it has ended: a disk that is busy has it later than the answer. */
-export async function nextRecord(url, before) {
+export async function nextRecord(url, before, token) {
   let row
   await soon(async () => {
-    row = await newestRow(url)
+    row = await newestRow(url, token)
     return row !== undefined && row.id !== before?.id && row.outcome !== 'open'
   }, true, 'the newest row is another one and closed')
-  return (await fetch(`${url}/v1/log/${row.id}`)).json()
+  return (await fetch(`${url}/v1/log/${row.id}`, bearing(token))).json()
 }
 
 /**
