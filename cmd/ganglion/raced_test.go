@@ -6,7 +6,6 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -124,25 +123,10 @@ func readRuns(t *testing.T) runs {
 func packages(t *testing.T) map[string][]*ast.File {
 	t.Helper()
 	found := map[string][]*ast.File{}
-	for _, part := range []string{"appliance", "cmd", "gpu", "plugins", "storage", "web"} {
-		err := filepath.WalkDir(filepath.Join("../..", part), func(path string, d fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case d.Name() == "node_modules", d.Name() == "testdata":
-				return fs.SkipDir
-			case !strings.HasSuffix(path, "_test.go"):
-				return nil
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-			dir := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), filepath.FromSlash("../../")))
-			found[dir] = append(found[dir], file)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	eachTestFile(t, func(path string, _ *token.FileSet, file *ast.File) {
+		dir := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), filepath.FromSlash("../../")))
+		found[dir] = append(found[dir], file)
+	})
 	return found
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"ganglion/gpu/pixel"
 )
 
 // Part is one part of what stands for a picture or a sound in a prompt: a framing text, to
@@ -69,6 +71,15 @@ func tooLong(s Size, nx, ny int) error {
 
 // Size is that of a picture in pixels.
 type Size struct{ W, H int }
+
+// smartSize is the size of a picture of low to high tokens, of cell × cell pixels each, or
+// fewer where the options say so.
+func smartSize(s Size, o PictureOptions, cell, low, high int) (w, h int) {
+	if o.MaxTokens > 0 {
+		high = max(low, min(high, o.MaxTokens))
+	}
+	return pixel.SmartSize(s.W, s.H, cell, low*cell*cell, high*cell*cell)
+}
 
 // Frame is one picture of a film and the text that stands before it ("" for none).
 type Frame struct {

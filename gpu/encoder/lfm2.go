@@ -75,11 +75,7 @@ func (t *lfm2) tiles(s Size, o PictureOptions) (cols, rows int) {
 
 // whole is the size at which a picture goes in uncut.
 func (t *lfm2) whole(s Size, o PictureOptions) (w, h int) {
-	cell, most := t.cell(), t.max
-	if o.MaxTokens > 0 {
-		most = max(t.min, min(most, o.MaxTokens))
-	}
-	return pixel.SmartSize(s.W, s.H, cell, t.min*cell*cell, most*cell*cell)
+	return smartSize(s, o, t.cell(), t.min, t.max)
 }
 
 func (t *lfm2) layout(s Size, o PictureOptions) (Layout, error) {

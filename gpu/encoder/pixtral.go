@@ -76,11 +76,7 @@ func (t *pixtral) rotation(g *graph) func(ops.View) ops.View {
 }
 
 func (t *pixtral) size(s Size, o PictureOptions) (w, h int) {
-	cell, most := t.patch*t.merge, t.max
-	if o.MaxTokens > 0 {
-		most = max(t.min, min(most, o.MaxTokens))
-	}
-	return pixel.SmartSize(s.W, s.H, cell, t.min*cell*cell, most*cell*cell)
+	return smartSize(s, o, t.patch*t.merge, t.min, t.max)
 }
 
 func (t *pixtral) layout(s Size, o PictureOptions) (Layout, error) {

@@ -161,11 +161,7 @@ func between(i, n, m int) (from, to int, f float32) {
 }
 
 func (t *qwenVL) size(s Size, o PictureOptions) (w, h int) {
-	cell, most := t.patch*t.merge, t.max
-	if o.MaxTokens > 0 {
-		most = max(t.min, min(most, o.MaxTokens))
-	}
-	return pixel.SmartSize(s.W, s.H, cell, t.min*cell*cell, most*cell*cell)
+	return smartSize(s, o, t.patch*t.merge, t.min, t.max)
 }
 
 func (t *qwenVL) layout(s Size, o PictureOptions) (Layout, error) {

@@ -19,8 +19,8 @@ import (
 	"ganglion/gpu/pixel"
 )
 
-// all decodes the frames of a sampling.
-func all(t *testing.T, e *Engine, data []byte, s Sampling) []pixel.Image {
+// planned is what a film's headers say and the plan of a sampling of it.
+func planned(t testing.TB, data []byte, s Sampling) (Info, Plan) {
 	t.Helper()
 	i, err := Describe(data, Limits{})
 	if err != nil {
@@ -30,6 +30,13 @@ func all(t *testing.T, e *Engine, data []byte, s Sampling) []pixel.Image {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return i, p
+}
+
+// all decodes the frames of a sampling.
+func all(t *testing.T, e *Engine, data []byte, s Sampling) []pixel.Image {
+	t.Helper()
+	i, p := planned(t, data, s)
 	var frames []pixel.Image
 	for f, err := range e.Frames(context.Background(), data, i, p) {
 		if err != nil {
@@ -150,14 +157,7 @@ func TestShorterThanAStep(t *testing.T) {
 // one is the first frame of a sampling.
 func one(t *testing.T, e *Engine, data []byte, s Sampling) (pixel.Image, error) {
 	t.Helper()
-	i, err := Describe(data, Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := s.Plan(i, Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	i, p := planned(t, data, s)
 	for f, err := range e.Frames(context.Background(), data, i, p) {
 		return f.Image, err
 	}
@@ -195,14 +195,7 @@ func TestLargeFilms(t *testing.T) {
 func TestKeyframes(t *testing.T) {
 	e := engine(t)
 	data := read(t, media+"media/vid-a-lossless.mp4")
-	i, err := Describe(data, Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Sampling{Rate: 4}.Plan(i, Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	i, p := planned(t, data, Sampling{Rate: 4})
 	if slices.Contains(frameArgs(i, p), "-skip_frame") {
 		t.Error("of a short film not all frames are looked at")
 	}
@@ -300,14 +293,7 @@ func TestStops(t *testing.T) {
 	e := engine(t)
 	data := read(t, media+"media/vid-a.mp4")
 	all(t, e, data, Sampling{Rate: 1}) // compiled from here on
-	i, err := Describe(data, Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Sampling{Rate: 30}.Plan(i, Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	i, p := planned(t, data, Sampling{Rate: 30})
 	goroutines := runtime.NumGoroutine()
 	n := 0
 	for _, err := range e.Frames(context.Background(), data, i, p) {
@@ -436,14 +422,7 @@ func TestChildrenHaveFewThreads(t *testing.T) {
 func BenchmarkFrames(b *testing.B) {
 	e := engine(b)
 	data := read(b, media+"media/vid-a.mp4")
-	i, err := Describe(data, Limits{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	p, err := Sampling{Rate: 4}.Plan(i, Limits{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	i, p := planned(b, data, Sampling{Rate: 4})
 	for b.Loop() {
 		for _, err := range e.Frames(context.Background(), data, i, p) {
 			if err != nil {

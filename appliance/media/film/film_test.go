@@ -149,14 +149,7 @@ func TestNoEngine(t *testing.T) {
 	defer e.Close()
 	e.Warm()
 	data := read(t, media+"media/vid-a.mp4")
-	info, err := Describe(data, Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := Sampling{Rate: 4}.Plan(info, Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	info, plan := planned(t, data, Sampling{Rate: 4})
 	for _, err := range e.Frames(context.Background(), data, info, plan) {
 		if !errors.Is(err, ErrNoDecoder) {
 			t.Errorf("%v, want ErrNoDecoder", err)

@@ -290,21 +290,7 @@ func checkSpanRows(b ops.Backend) error {
 	}
 	batch.Outs = []int32{0, 13, 22}
 	batch.Want = batch.Want[:len(batch.Outs)]
-	for _, mode := range modes(b) {
-		o := ops.Options{Slots: 2, Context: 20, MaxRows: rows, Threads: 2, Numerics: mode}
-		want, err := once(b, plan(false), o, &batch)
-		if err != nil {
-			return err
-		}
-		got, err := once(b, plan(true), o, &batch)
-		if err != nil {
-			return err
-		}
-		if err := sameBits(outputs{got}, outputs{want}); err != nil {
-			return fmt.Errorf("%s: output rows differ from all rows: %w", mode, err)
-		}
-	}
-	return nil
+	return sameAsAllRows(b, plan, rows, &batch)
 }
 
 // checkPerOutput lets only the output rows rotate and attend, as the last layer of a
@@ -334,13 +320,19 @@ func checkPerOutput(b ops.Backend) error {
 	}
 	batch.Outs = []int32{0, 13, 19, 20, 29}
 	batch.Want = batch.Want[:len(batch.Outs)]
+	return sameAsAllRows(b, plan, rows, &batch)
+}
+
+// sameAsAllRows runs a batch of so many rows with a plan of the output rows alone and with
+// one of all rows, which must give them the same bits.
+func sameAsAllRows(b ops.Backend, plan func(perOutput bool) *ops.Plan, rows int, batch *ops.Batch) error {
 	for _, mode := range modes(b) {
 		o := ops.Options{Slots: 2, Context: 20, MaxRows: rows, Threads: 2, Numerics: mode}
-		want, err := once(b, plan(false), o, &batch)
+		want, err := once(b, plan(false), o, batch)
 		if err != nil {
 			return err
 		}
-		got, err := once(b, plan(true), o, &batch)
+		got, err := once(b, plan(true), o, batch)
 		if err != nil {
 			return err
 		}
